@@ -1,0 +1,105 @@
+#include "runtime/core/ThreadPool.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+namespace mega {
+namespace {
+/// Polls this often before sleeping: loops follow each other closely.
+constexpr int kSpins = 2000;
+
+inline void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+} // namespace
+
+void ThreadPool::AlignedFree::operator()(std::byte *data) const {
+  ::operator delete[](data, std::align_val_t{64});
+}
+
+ThreadPool::ThreadPool(int threads, size_t scratchBytes)
+    : scratchBytes(scratchBytes) {
+  for (int i = 0; i < threads; ++i) {
+    auto *data = static_cast<std::byte *>(
+        ::operator new[](scratchBytes, std::align_val_t{64}));
+    std::memset(data, 0, scratchBytes);
+    scratch.emplace_back(data);
+  }
+  for (int i = 1; i < threads; ++i) {
+    helpers.emplace_back([this, i] { work(i); });
+  }
+}
+
+ThreadPool::~ThreadPool() {
+  stopping.store(true, std::memory_order_relaxed);
+  generation.fetch_add(1, std::memory_order_release);
+  generation.notify_all();
+  for (std::thread &helper : helpers) {
+    helper.join();
+  }
+}
+
+void ThreadPool::run(int64_t count, void *body, TaskFunction call) {
+  if (helpers.empty() || count <= 1) {
+    for (int64_t task = 0; task < count; ++task) {
+      call(body, task, {scratch[0].get(), scratchBytes});
+    }
+    return;
+  }
+  closure = body;
+  function = call;
+  tasks = count;
+  next.store(0, std::memory_order_relaxed);
+  busy.store(static_cast<uint32_t>(helpers.size()), std::memory_order_relaxed);
+  generation.fetch_add(1, std::memory_order_release);
+  generation.notify_all();
+  drain(0);
+  for (int spin = 0;; ++spin) {
+    const uint32_t left = busy.load(std::memory_order_acquire);
+    if (left == 0) {
+      return;
+    }
+    if (spin < kSpins) {
+      pause();
+    } else {
+      busy.wait(left, std::memory_order_acquire);
+    }
+  }
+}
+
+void ThreadPool::drain(int thread) {
+  for (;;) {
+    const int64_t task = next.fetch_add(1, std::memory_order_relaxed);
+    if (task >= tasks) {
+      return;
+    }
+    function(closure, task, {scratch[thread].get(), scratchBytes});
+  }
+}
+
+void ThreadPool::work(int thread) {
+  uint32_t seen = 0;
+  for (;;) {
+    for (int spin = 0; spin < kSpins; ++spin) {
+      if (generation.load(std::memory_order_acquire) != seen) {
+        break;
+      }
+      pause();
+    }
+    generation.wait(seen, std::memory_order_acquire);
+    // One generation per loop: the caller waits for `busy` before the next.
+    ++seen;
+    if (stopping.load(std::memory_order_relaxed)) {
+      return;
+    }
+    drain(thread);
+    if (busy.fetch_sub(1, std::memory_order_release) == 1) {
+      busy.notify_one();
+    }
+  }
+}
+
+} // namespace mega

@@ -1,0 +1,148 @@
+//===- Kernels.h - The list of kernels --------------------------*- C++ -*-===//
+//
+// What the compiler may launch and every device implements: one table, shared
+// by LowerToExec, PlanMemory, the plan loader, the verifier and the devices.
+// A kernel's operands are buffers (Shape.h); its attributes are integers and
+// floats. `check` is the only statement of its shape rules.
+//
+// Adding a kernel: an enumerator here, a row in Kernels.cpp, a file per
+// device, a double-precision reference in test/runtime/reference.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MEGA_RUNTIME_PLAN_KERNELS_H
+#define MEGA_RUNTIME_PLAN_KERNELS_H
+
+#include "runtime/plan/Shape.h"
+#include "runtime/plan/Status.h"
+
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace mega {
+
+/// Numeric values are part of the plan format; append only.
+enum class Kernel : uint16_t {
+  // Linear algebra
+  Gemm = 0,
+  // Embeddings
+  Embedding,
+  EmbeddingGrad,
+  AddPositions,
+  PositionsGrad,
+  // Norms
+  LayerNorm,
+  LayerNormGrad,
+  RmsNorm,
+  RmsNormGrad,
+  AddLayerNorm,
+  AddRmsNorm,
+  // Element-wise
+  AddBias,
+  BiasGrad,
+  BiasGelu,
+  Gelu,
+  GeluGrad,
+  Silu,
+  SiluGrad,
+  Gated,
+  GatedGrad,
+  Add,
+  Dropout,
+  // Attention
+  RopeTable,
+  Rope,
+  Attention,
+  AttentionGrad,
+  // Output head and cross entropy
+  HeadStats,
+  HeadRescale,
+  HeadLoss,
+  HeadLossGrad,
+  HeadRescaleGrad,
+  HeadStatsGrad,
+  CountValid,
+  LossSeed,
+  // Buffers
+  Zero,
+  Copy,
+  Accumulate,
+  // Optimizer
+  SumSquares,
+  ClipScale,
+  AdamW,
+};
+inline constexpr int kKernelCount = static_cast<int>(Kernel::AdamW) + 1;
+
+/// How a kernel touches an operand.
+enum class Access : uint8_t {
+  Read,
+  /// Every element is written; what was there before does not matter.
+  Write,
+  /// Every element is read and written (gradient accumulation).
+  ReadWrite,
+  /// `Write` when the integer attribute "accumulate" is 0, else `ReadWrite`.
+  WriteOrAccumulate,
+  /// Contents are undefined before and after.
+  Scratch,
+};
+
+struct OperandSpec {
+  std::string_view name;
+  Access access;
+  /// The operand may share its storage, element for element, with this
+  /// earlier operand that it replaces (-1: never).
+  int inPlaceOf = -1;
+  int alsoInPlaceOf = -1;
+};
+
+/// One launch without its buffers: types of the operands and the attributes,
+/// in the order of the spec.
+struct LaunchSignature {
+  std::span<const BufferType> operands;
+  std::span<const int64_t> integers;
+  std::span<const double> floats;
+};
+
+struct KernelSpec {
+  Kernel kernel;
+  std::string_view name;
+  std::vector<OperandSpec> operands;
+  std::vector<std::string_view> integers;
+  std::vector<std::string_view> floats;
+  /// Shape, type and attribute rules beyond the number of operands.
+  Status (*check)(const LaunchSignature &);
+};
+
+/// The row of `kernel`; valid for every enumerator.
+const KernelSpec &kernelSpec(Kernel kernel);
+/// The kernel called `name`, or nothing.
+std::optional<Kernel> findKernel(std::string_view name);
+/// Checks operand count, attribute counts and the kernel's own rules.
+Status checkLaunch(Kernel kernel, const LaunchSignature &signature);
+
+/// `access` of operand `index`, with WriteOrAccumulate resolved.
+Access resolvedAccess(const KernelSpec &spec, int index,
+                      std::span<const int64_t> integers);
+
+//===----------------------------------------------------------------------===//
+// Scratch sizes: functions of the problem alone, so that compiler and device
+// agree on them.
+//===----------------------------------------------------------------------===//
+
+/// The head works on tiles of logits, [headTokens, headColumns], in f32.
+struct HeadTile {
+  int64_t tokens;
+  int64_t columns;
+};
+/// The tile for `tokens` rows and `vocabulary` columns.
+HeadTile headTile(int64_t tokens, int64_t vocabulary);
+
+enum class GeluKind : int64_t { Tanh = 0, Erf = 1 };
+/// Activation of the gate in `Gated`.
+enum class GateKind : int64_t { Silu = 0, GeluTanh = 1, GeluErf = 2 };
+
+} // namespace mega
+
+#endif // MEGA_RUNTIME_PLAN_KERNELS_H
