@@ -65,8 +65,7 @@ struct KernelArguments {
   const View &operator[](int index) const { return operands[index]; }
 };
 
-using KernelFunction = void (*)(const KernelContext &,
-                                const KernelArguments &);
+using KernelFunction = void (*)(const KernelContext &, const KernelArguments &);
 
 } // namespace mega
 

@@ -86,8 +86,8 @@ Status expectRowStatistics(Signature s, int of,
                            std::initializer_list<int> indices) {
   for (int i : indices) {
     const BufferType &type = s.operands[i];
-    if (type.type != DataType::F32 || type.elements() != s.operands[of].rows() ||
-        type.rank != 2) {
+    if (type.type != DataType::F32 ||
+        type.elements() != s.operands[of].rows() || type.rank != 2) {
       return badInput("operand {} is {}, expected f32 statistics for the {} "
                       "rows of operand {}",
                       i, toString(type), s.operands[of].rows(), of);
@@ -342,8 +342,8 @@ Status checkAttentionShapes(Signature s, int q, int k, int v, int lse) {
   MEGA_RETURN_IF_ERROR(expectFloat(s, {q, k, v}));
   MEGA_RETURN_IF_ERROR(expectSameShape(s, {k, v}));
   if (tq.rank != 4 || tk.rank != 4 || tq.dims[0] != tk.dims[0] ||
-      tq.dims[1] != tk.dims[1] || tq.dims[3] != tk.dims[3] ||
-      tk.dims[2] == 0 || tq.dims[2] % tk.dims[2] != 0) {
+      tq.dims[1] != tk.dims[1] || tq.dims[3] != tk.dims[3] || tk.dims[2] == 0 ||
+      tq.dims[2] % tk.dims[2] != 0) {
     return mismatch("the query", tq, "the key", tk);
   }
   const BufferType &tl = s.operands[lse];
@@ -388,8 +388,7 @@ Status checkHeadInputs(Signature s) {
 }
 
 Status expectHeadScratch(Signature s, int index) {
-  const HeadTile tile =
-      headTile(s.operands[0].rows(), s.operands[1].rows());
+  const HeadTile tile = headTile(s.operands[0].rows(), s.operands[1].rows());
   MEGA_RETURN_IF_ERROR(expectType(s, index, DataType::F32));
   return expectVector(s, index, tile.tokens * tile.columns);
 }
@@ -550,7 +549,8 @@ const std::array<KernelSpec, kKernelCount> kSpecs = {{
      {},
      {"epsilon"},
      checkLayerNorm},
-    // grad_x (+)= ...; grad_gamma += sum grad_y * xhat; grad_beta += sum grad_y.
+    // grad_x (+)= ...; grad_gamma += sum grad_y * xhat; grad_beta += sum
+    // grad_y.
     {Kernel::LayerNormGrad,
      "layer_norm_grad",
      {{"grad_y", kRead},

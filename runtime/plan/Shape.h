@@ -66,9 +66,9 @@ struct BufferType {
   bool isContiguous() const { return rowStride == rowSize() || rows() == 1; }
   /// Bytes from the first to one past the last element.
   int64_t extentBytes() const {
-    return rows() == 0 ? 0
-                       : ((rows() - 1) * rowStride + rowSize()) *
-                             byteSize(type);
+    return rows() == 0
+               ? 0
+               : ((rows() - 1) * rowStride + rowSize()) * byteSize(type);
   }
 
   friend bool operator==(const BufferType &, const BufferType &) = default;

@@ -1,0 +1,231 @@
+//===- Dist.cpp - Parsing, printing and verifying meshes and layouts ------===//
+#include "dialects/dist/Dist.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace mega;
+using namespace mega::dist;
+
+#include "dialects/dist/DistDialect.cpp.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "dialects/dist/DistAttrs.cpp.inc"
+
+void DistDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "dialects/dist/DistAttrs.cpp.inc"
+      >();
+}
+
+llvm::hash_code mega::hash_value(const Layout &layout) {
+  llvm::hash_code hash = llvm::hash_combine(
+      layout.rank, layout.replicated, layout.partial,
+      static_cast<int>(layout.reduction));
+  for (int d = 0; d < layout.rank; ++d) {
+    hash = llvm::hash_combine(hash, layout.dims[d].count,
+                              layout.dims[d].padded);
+    for (int i = 0; i < layout.dims[d].count; ++i) {
+      hash = llvm::hash_combine(hash, static_cast<int>(layout.dims[d].axes[i]));
+    }
+  }
+  return hash;
+}
+
+//===----------------------------------------------------------------------===//
+// #dist.mesh
+//===----------------------------------------------------------------------===//
+
+static ParseResult parseAxis(AsmParser &parser, mega::Axis &axis) {
+  StringRef keyword;
+  const SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseKeyword(&keyword)) {
+    return failure();
+  }
+  const auto found = findAxis(std::string_view(keyword.data(), keyword.size()));
+  if (!found) {
+    return parser.emitError(loc) << "unknown mesh axis '" << keyword
+                                 << "' (known: tp, cp, dp, pp, ep)";
+  }
+  axis = *found;
+  return success();
+}
+
+Attribute MeshAttr::parse(AsmParser &parser, Type) {
+  Mesh mesh;
+  int last = -1;
+  if (parser.parseLess()) {
+    return {};
+  }
+  const auto parseOne = [&]() -> ParseResult {
+    mega::Axis axis;
+    int64_t size = 0;
+    const SMLoc loc = parser.getCurrentLocation();
+    if (parseAxis(parser, axis) || parser.parseEqual() ||
+        parser.parseInteger(size)) {
+      return failure();
+    }
+    if (static_cast<int>(axis) <= last) {
+      return parser.emitError(loc) << "mesh axes must be in the order tp, cp, "
+                                      "dp, pp, ep and occur once";
+    }
+    if (size < 2) {
+      return parser.emitError(loc) << "size of axis " << mega::name(axis) << " is "
+                                   << size << ", expected at least 2";
+    }
+    last = static_cast<int>(axis);
+    mesh.sizes[last] = size;
+    return success();
+  };
+  if (failed(parser.parseOptionalGreater())) {
+    if (parser.parseCommaSeparatedList(parseOne) || parser.parseGreater()) {
+      return {};
+    }
+  }
+  return MeshAttr::get(parser.getContext(), mesh);
+}
+
+void MeshAttr::print(AsmPrinter &printer) const {
+  printer << "<";
+  bool first = true;
+  for (int i = 0; i < kAxisCount; ++i) {
+    if (getMesh().sizes[i] != 1) {
+      printer << (first ? "" : ", ") << mega::name(static_cast<mega::Axis>(i))
+              << " = " << getMesh().sizes[i];
+      first = false;
+    }
+  }
+  printer << ">";
+}
+
+//===----------------------------------------------------------------------===//
+// #dist.layout
+//===----------------------------------------------------------------------===//
+
+static ParseResult parseDimension(AsmParser &parser, Layout &layout) {
+  if (layout.rank == Layout::kMaxRank) {
+    return parser.emitError(parser.getCurrentLocation())
+           << "a layout has at most " << Layout::kMaxRank << " dimensions";
+  }
+  Layout::Dimension &dim = layout.dims[layout.rank++];
+  if (parser.parseLBrace()) {
+    return failure();
+  }
+  if (succeeded(parser.parseOptionalRBrace())) {
+    return success();
+  }
+  const auto parseOne = [&]() -> ParseResult {
+    if (succeeded(parser.parseOptionalKeyword("pad"))) {
+      return parser.parseInteger(dim.padded);
+    }
+    mega::Axis axis;
+    const SMLoc loc = parser.getCurrentLocation();
+    if (parseAxis(parser, axis)) {
+      return failure();
+    }
+    if (dim.count == kAxisCount) {
+      return parser.emitError(loc) << "too many axes";
+    }
+    dim.push(axis);
+    return success();
+  };
+  return failure(parser.parseCommaSeparatedList(parseOne) ||
+                 parser.parseRBrace());
+}
+
+static ParseResult parseAxisSet(AsmParser &parser, uint8_t &mask,
+                                Reduction *reduction) {
+  int last = -1;
+  const auto parseOne = [&]() -> ParseResult {
+    mega::Axis axis;
+    const SMLoc loc = parser.getCurrentLocation();
+    if (parseAxis(parser, axis)) {
+      return failure();
+    }
+    if (static_cast<int>(axis) <= last) {
+      return parser.emitError(loc)
+             << "axes of a set must be in mesh order and occur once";
+    }
+    last = static_cast<int>(axis);
+    mask |= static_cast<uint8_t>(1u << last);
+    return success();
+  };
+  if (parser.parseEqual() || parser.parseLBrace() ||
+      parser.parseCommaSeparatedList(parseOne)) {
+    return failure();
+  }
+  if (reduction) {
+    for (Reduction kind : {Reduction::Max, Reduction::Min, Reduction::Or}) {
+      const std::string_view text = mega::name(kind);
+      if (succeeded(parser.parseOptionalKeyword(
+              StringRef(text.data(), text.size())))) {
+        *reduction = kind;
+      }
+    }
+  }
+  return parser.parseRBrace();
+}
+
+Attribute LayoutAttr::parse(AsmParser &parser, Type) {
+  Layout layout;
+  if (parser.parseLess()) {
+    return {};
+  }
+  const auto parsePart = [&]() -> ParseResult {
+    if (succeeded(parser.parseOptionalLSquare())) {
+      return failure(parser.parseCommaSeparatedList([&] {
+        return parseDimension(parser, layout);
+      }) || parser.parseRSquare());
+    }
+    if (succeeded(parser.parseOptionalKeyword("replicated"))) {
+      return parseAxisSet(parser, layout.replicated, nullptr);
+    }
+    if (succeeded(parser.parseOptionalKeyword("partial"))) {
+      return parseAxisSet(parser, layout.partial, &layout.reduction);
+    }
+    return parser.emitError(parser.getCurrentLocation())
+           << "expected a dimension list, 'replicated' or 'partial'";
+  };
+  if (failed(parser.parseOptionalGreater())) {
+    if (parser.parseCommaSeparatedList(parsePart) || parser.parseGreater()) {
+      return {};
+    }
+  }
+  return LayoutAttr::get(parser.getContext(), layout);
+}
+
+void LayoutAttr::print(AsmPrinter &printer) const {
+  printer << "<" << getLayout().str() << ">";
+}
+
+LogicalResult
+LayoutAttr::verifyEncoding(ArrayRef<int64_t> shape, Type elementType,
+                           function_ref<InFlightDiagnostic()> emitError) const {
+  const Layout &layout = getLayout();
+  const Status status = layout.verify(static_cast<int>(shape.size()));
+  if (!status.isOk()) {
+    return emitError() << status.message();
+  }
+  for (int d = 0; d < layout.rank; ++d) {
+    const int64_t padded = layout.dims[d].padded;
+    if (padded != 0 && !ShapedType::isDynamic(shape[d]) && padded < shape[d]) {
+      return emitError() << "dimension " << d << " is padded to " << padded
+                         << " but has extent " << shape[d];
+    }
+  }
+  return success();
+}
+
+LayoutAttr mega::dist::layoutOf(Type type) {
+  const auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor ? dyn_cast_or_null<LayoutAttr>(tensor.getEncoding())
+                : LayoutAttr();
+}
+
+RankedTensorType mega::dist::withLayout(RankedTensorType type,
+                                        LayoutAttr layout) {
+  return RankedTensorType::get(type.getShape(), type.getElementType(), layout);
+}

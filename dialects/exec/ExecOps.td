@@ -1,0 +1,152 @@
+//===- ExecOps.td - Functions, buffers, launches --------------------------===//
+#ifndef MEGA_DIALECTS_EXEC_EXECOPS
+#define MEGA_DIALECTS_EXEC_EXECOPS
+
+include "dialects/exec/ExecTypes.td"
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+class Exec_Op<string mnemonic, list<Trait> traits = []>
+    : Op<Exec_Dialect, mnemonic, traits>;
+
+def Exec_FunctionOp : Exec_Op<"function", [
+    Symbol, NoTerminator, SingleBlock, IsolatedFromAbove]> {
+  let summary = "A sequence of launches";
+  let description = [{
+    Called by programs with addresses for its arguments (inputs, then outputs)
+    and the numbers of application, instance, frame, slot and micro-batch.
+    `frame` is the size in bytes of what it saves, `scratch` of what dies
+    inside.
+
+    ```mlir
+    exec.function @copy.eval {
+      %x = exec.argument 0 : !exec.buf<4x8xf32>
+      %y = exec.argument 1 : !exec.buf<4x8xf32>
+      exec.launch "copy"(%x, %y) : !exec.buf<4x8xf32>, !exec.buf<4x8xf32>
+    }
+    ```
+  }];
+  let arguments = (ins
+    SymbolNameAttr:$sym_name,
+    OptionalAttr<StrAttr>:$block,
+    OptionalAttr<I64Attr>:$frame,
+    OptionalAttr<I64Attr>:$scratch,
+    OptionalAttr<I64Attr>:$flops);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $sym_name (`block` `(` $block^ `)`)? (`frame` `(` $frame^ `)`)?
+    (`scratch` `(` $scratch^ `)`)? (`flops` `(` $flops^ `)`)?
+    attr-dict-with-keyword $body
+  }];
+}
+
+def Exec_ArgumentOp : Exec_Op<"argument", [Pure]> {
+  let summary = "A buffer the caller supplies";
+  let description = [{
+    Arguments are numbered: the function's inputs, then its outputs. An output
+    may be the same memory as an input of the same number.
+  }];
+  let arguments = (ins I64Attr:$number);
+  let results = (outs Exec_BufferType:$result);
+  let assemblyFormat = "$number attr-dict `:` type($result)";
+}
+
+def Exec_Space : I32EnumAttr<"Space", "where a buffer lives", [
+    I32EnumAttrCase<"Scratch", 0, "scratch">,
+    I32EnumAttrCase<"Saved", 1, "saved">]> {
+  let cppNamespace = "::mega::exec";
+  let genSpecializedAttr = 0;
+}
+def Exec_SpaceAttr : EnumAttr<Exec_Dialect, Exec_Space, "space">;
+
+def Exec_AllocOp : Exec_Op<"alloc"> {
+  let summary = "A buffer of the function's scratch or of its saved frame";
+  let description = [{
+    PlanMemory fills in the offset.
+
+    ```mlir
+    %0 = exec.alloc scratch : !exec.buf<4x32x64xf32>
+    %1 = exec.alloc saved at 8192 : !exec.buf<4x32x64xf32>
+    ```
+  }];
+  let arguments = (ins Exec_SpaceAttr:$space, OptionalAttr<I64Attr>:$offset);
+  let results = (outs Exec_BufferType:$result);
+  let assemblyFormat = "$space (`at` $offset^)? attr-dict `:` type($result)";
+}
+
+def Exec_StateOp : Exec_Op<"state", [Pure]> {
+  let summary = "A buffer in a state region";
+  let description = [{
+    `region` is `parameters`, `gradients`, `moments`, `variances`, `constants`
+    or `counters`. `per_instance` is the distance in bytes between neighbouring
+    applications of the same block.
+
+    ```mlir
+    %w = exec.state "parameters" at 4096 per_instance 65536 : !exec.buf<64x64xf32>
+    ```
+  }];
+  let arguments = (ins StrAttr:$region, I64Attr:$offset,
+                       DefaultValuedOptionalAttr<I64Attr, "0">:$per_instance);
+  let results = (outs Exec_BufferType:$result);
+  let assemblyFormat = [{
+    $region `at` $offset (`per_instance` $per_instance^)? attr-dict
+    `:` type($result)
+  }];
+}
+
+def Exec_SliceOp : Exec_Op<"slice", [Pure]> {
+  let summary = "Columns or another shape of a buffer";
+  let description = [{
+    The buffer of the result type that starts `first` columns into the rows of
+    `source`. Rows are those of the source.
+
+    **Constraints**
+    - (S1) the result has as many rows as the source, and its columns lie
+      inside the source's rows.
+
+    ```mlir
+    %k = exec.slice %qkv[64] : !exec.buf<4x32x192xf32> -> !exec.buf<4x32x8x8xf32 stride 192>
+    ```
+  }];
+  let arguments = (ins Exec_BufferType:$source, I64Attr:$first);
+  let results = (outs Exec_BufferType:$result);
+  let assemblyFormat =
+    "$source `[` $first `]` attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Exec_LaunchOp : Exec_Op<"launch"> {
+  let summary = "Runs one kernel";
+  let description = [{
+    Operands, integers and floats in the order of the kernel's row in
+    `runtime/plan/Kernels.cpp`.
+
+    **Constraints**
+    - (K1) the kernel exists.
+    - (K2) operands and attributes satisfy the kernel's shape rules.
+
+    ```mlir
+    exec.launch "gemm"(%x, %w, %y) integers(0, 1, 0)
+      : !exec.buf<4x32x64xf32>, !exec.buf<16x64xf32>, !exec.buf<4x32x16xf32>
+    ```
+  }];
+  let arguments = (ins StrAttr:$kernel, Variadic<Exec_BufferType>:$buffers,
+                       OptionalAttr<DenseI64ArrayAttr>:$integers,
+                       OptionalAttr<DenseF64ArrayAttr>:$floats);
+  let assemblyFormat = [{
+    $kernel `(` $buffers `)` custom<Integers>($integers)
+    custom<Floats>($floats) attr-dict `:` type($buffers)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::llvm::ArrayRef<int64_t> integerValues() {
+      return getIntegers() ? *getIntegers() : ::llvm::ArrayRef<int64_t>();
+    }
+    ::llvm::ArrayRef<double> floatValues() {
+      return getFloats() ? *getFloats() : ::llvm::ArrayRef<double>();
+    }
+  }];
+}
+
+#endif

@@ -1,0 +1,132 @@
+//===- Pipe.cpp - Programs, calls, schedules ------------------------------===//
+#include "dialects/pipe/Pipe.h"
+
+#include "dialects/tfm/Tfm.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace mega;
+using namespace mega::pipe;
+
+#include "dialects/pipe/PipeDialect.cpp.inc"
+#include "dialects/pipe/PipeEnums.cpp.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "dialects/pipe/PipeAttrs.cpp.inc"
+
+/// `[@forward(0, 0), @backward(0, 0)]`: program, micro-batch, slot.
+static ParseResult parseActions(OpAsmParser &parser, ArrayAttr &programs,
+                                DenseI32ArrayAttr &actions) {
+  SmallVector<Attribute> names;
+  SmallVector<int32_t> numbers;
+  llvm::DenseMap<StringAttr, int32_t> indices;
+  const auto parseOne = [&]() -> ParseResult {
+    StringAttr name;
+    int32_t microBatch = 0;
+    int32_t slot = 0;
+    if (parser.parseSymbolName(name) || parser.parseLParen() ||
+        parser.parseInteger(microBatch) || parser.parseComma() ||
+        parser.parseInteger(slot) || parser.parseRParen()) {
+      return failure();
+    }
+    const auto [it, inserted] =
+        indices.try_emplace(name, static_cast<int32_t>(names.size()));
+    if (inserted) {
+      names.push_back(FlatSymbolRefAttr::get(name));
+    }
+    numbers.append({it->second, microBatch, slot});
+    return success();
+  };
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, parseOne)) {
+    return failure();
+  }
+  programs = parser.getBuilder().getArrayAttr(names);
+  actions = parser.getBuilder().getDenseI32ArrayAttr(numbers);
+  return success();
+}
+
+static void printActions(OpAsmPrinter &printer, Operation *,
+                         ArrayAttr programs, DenseI32ArrayAttr actions) {
+  printer << "[";
+  for (int64_t i = 0; i + 2 < actions.size(); i += 3) {
+    printer << (i == 0 ? "" : ", ") << programs[actions[i]] << "("
+            << actions[i + 1] << ", " << actions[i + 2] << ")";
+  }
+  printer << "]";
+}
+
+#define GET_OP_CLASSES
+#include "dialects/pipe/PipeOps.cpp.inc"
+
+void PipeDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "dialects/pipe/PipeAttrs.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/pipe/PipeOps.cpp.inc"
+      >();
+}
+
+void InputOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getResult(), getName());
+}
+
+LogicalResult CallOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  if (static_cast<int64_t>(getCount()) < 1) {
+    return emitOpError() << "runs " << static_cast<int64_t>(getCount())
+                         << " times, expected at least once";
+  }
+  for (unsigned i = 0; i < getNumResults(); ++i) {
+    if (takesOver(i) && !getArguments()[i].hasOneUse()) {
+      return emitOpError() << "takes over operand " << i
+                           << ", which has other uses";
+    }
+    if (static_cast<int64_t>(getCount()) > 1 && !takesOver(i)) {
+      return emitOpError() << "runs several times, but result " << i
+                           << " is not its next operand";
+    }
+  }
+  auto function =
+      symbols.lookupNearestSymbolFrom<tfm::FunctionOp>(*this, getCalleeAttr());
+  if (!function) {
+    // After lowering the callee is an exec.function, which has no types.
+    return symbols.lookupNearestSymbolFrom(*this, getCalleeAttr())
+               ? success()
+               : emitOpError() << "no function named " << getCalleeAttr();
+  }
+  const auto inputs = function.getArgumentTypes().drop_back(
+      function.getSavedArguments());
+  const auto results =
+      function.getResultTypes().drop_back(function.getSavedResults());
+  if (TypeRange(inputs) != TypeRange(getArguments().getTypes()) ||
+      TypeRange(results) != TypeRange(getResultTypes())) {
+    return emitOpError() << "calls (" << getArguments().getTypes() << ") -> ("
+                         << getResultTypes() << ") but " << getCalleeAttr()
+                         << " is (" << inputs << ") -> (" << results << ")";
+  }
+  return success();
+}
+
+LogicalResult ScheduleOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  for (Attribute name : getPrograms()) {
+    if (!symbols.lookupNearestSymbolFrom<ProgramOp>(
+            *this, cast<FlatSymbolRefAttr>(name))) {
+      return emitOpError() << "no pipe.program named " << name;
+    }
+  }
+  const ArrayRef<int32_t> actions = getActions();
+  for (size_t i = 0; i + 2 < actions.size(); i += 3) {
+    if (actions[i + 1] < 0 ||
+        actions[i + 1] >= static_cast<int64_t>(getMicroBatches())) {
+      return emitOpError() << "action " << i / 3 << " has micro-batch "
+                           << actions[i + 1] << " of "
+                           << static_cast<int64_t>(getMicroBatches());
+    }
+  }
+  return success();
+}

@@ -1,0 +1,253 @@
+//===- AttentionOps.cpp - Heads, rope, attention and gradients ------------===//
+#include "dialects/tfm/Tfm.h"
+
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+using namespace mega;
+using namespace mega::tfm;
+
+static RankedTensorType tensor(Value value) {
+  return cast<RankedTensorType>(value.getType());
+}
+
+//===----------------------------------------------------------------------===//
+// split_heads and merge_heads: views
+//===----------------------------------------------------------------------===//
+
+static LogicalResult verifyHeads(Operation *op, Value merged, Value heads) {
+  const auto flat = tensor(merged).getShape();
+  const auto split = tensor(heads).getShape();
+  if (flat.take_front(2) != split.take_front(2) ||
+      flat[2] != split[2] * split[3]) {
+    return op->emitOpError() << tensor(merged) << " is not " << tensor(heads)
+                             << " with its heads joined";
+  }
+  return success();
+}
+
+LogicalResult SplitHeadsOp::verify() {
+  return verifyHeads(*this, getX(), getResult());
+}
+
+OpCost SplitHeadsOp::getCost() { return {}; }
+
+LogicalResult SplitHeadsOp::lowerToExec(ExecContext &context) {
+  context.alias(getResult(), getX());
+  return success();
+}
+
+void SplitHeadsOp::buildGradient(GradientContext &context) {
+  context.addGradient(getX(), MergeHeadsOp::create(
+                                  context.builder(), getLoc(), getX().getType(),
+                                  context.gradientOf(getResult())));
+}
+
+LogicalResult MergeHeadsOp::verify() {
+  return verifyHeads(*this, getResult(), getX());
+}
+
+OpCost MergeHeadsOp::getCost() { return {}; }
+
+LogicalResult MergeHeadsOp::lowerToExec(ExecContext &context) {
+  context.alias(getResult(), getX());
+  return success();
+}
+
+void MergeHeadsOp::buildGradient(GradientContext &context) {
+  context.addGradient(getX(), SplitHeadsOp::create(
+                                  context.builder(), getLoc(), getX().getType(),
+                                  context.gradientOf(getResult())));
+}
+
+//===----------------------------------------------------------------------===//
+// rope
+//===----------------------------------------------------------------------===//
+
+LogicalResult RopeOp::verify() {
+  const int64_t dim = tensor(getX()).getDimSize(3);
+  const double base = getBaseAttr().getValueAsDouble();
+  if (dim % 2 != 0) {
+    return emitOpError() << "rotates pairs, but head_dim is " << dim;
+  }
+  if (!(base > 0)) {
+    return emitOpError() << "base is " << base
+                         << ", expected a positive number";
+  }
+  return success();
+}
+
+OpCost RopeOp::getCost() { return streamingCost(*this, 3); }
+
+/// The table for positions 0 .. sequence-1, as a value of its own: equal tables
+/// are one constant of the plan.
+static Value ropeTable(OpBuilder &builder, RopeOp op) {
+  const auto type = RankedTensorType::get(
+      {tensor(op.getX()).getDimSize(1), tensor(op.getX()).getDimSize(3)},
+      builder.getF32Type(), tensor(op.getX()).getEncoding());
+  return RopeTableOp::create(builder, op.getLoc(), type, op.getBaseAttr());
+}
+
+LogicalResult RopeOp::lowerToExec(ExecContext &context) {
+  OpBuilder builder(*this);
+  context.launch(Kernel::Rope, {getX(), ropeTable(builder, *this), getResult()},
+                 {getInverse() ? 1 : 0});
+  return success();
+}
+
+void RopeOp::buildGradient(GradientContext &context) {
+  context.addGradient(getX(), RopeOp::create(context.builder(), getLoc(),
+                                             getX().getType(),
+                                             context.gradientOf(getResult()),
+                                             getBaseAttr(),
+                                             getInverse()
+                                                 ? UnitAttr()
+                                                 : UnitAttr::get(getContext())));
+}
+
+LogicalResult RopeTableOp::lowerToExec(ExecContext &context) {
+  context.launch(Kernel::RopeTable, {getResult()}, {},
+                 {getBaseAttr().getValueAsDouble()});
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// attention
+//===----------------------------------------------------------------------===//
+
+LogicalResult AttentionOp::verify() {
+  const auto q = tensor(getQ()).getShape();
+  const auto k = tensor(getK()).getShape();
+  if (q.take_front(2) != k.take_front(2) || q[3] != k[3]) {
+    return emitOpError() << "query " << tensor(getQ()) << " and key "
+                         << tensor(getK())
+                         << " differ in batch, sequence or head dimension";
+  }
+  if (k[2] < 1 || q[2] % k[2] != 0) {
+    return emitOpError() << k[2] << " key/value heads do not divide " << q[2]
+                         << " query heads";
+  }
+  if (getWindow() && static_cast<int64_t>(*getWindow()) < 1) {
+    return emitOpError() << "window is " << static_cast<int64_t>(*getWindow())
+                         << ", expected at least 1";
+  }
+  if (getPAttr()) {
+    const double p = getPAttr().getValueAsDouble();
+    if (!(p >= 0 && p < 1)) {
+      return emitOpError() << "p is " << p << ", expected 0 <= p < 1";
+    }
+  }
+  return success();
+}
+
+/// Query-key pairs that are not masked, per head and batch row.
+static double visiblePairs(int64_t sequence, bool causal,
+                           std::optional<uint64_t> window) {
+  const double s = static_cast<double>(sequence);
+  double pairs = causal ? s * (s + 1) / 2 : s * s;
+  if (window && causal && static_cast<int64_t>(*window) < sequence) {
+    const double w = static_cast<double>(*window);
+    pairs = w * (w + 1) / 2 + (s - w) * w;
+  }
+  return pairs;
+}
+
+template <typename AttentionLike>
+static OpCost attentionCost(AttentionLike op, double gemms) {
+  OpCost cost = streamingCost(op, 0);
+  const auto q = tensor(op.getQ());
+  if (q.hasStaticShape()) {
+    const auto shape = q.getShape();
+    cost.flops = gemms * 2 * static_cast<double>(shape[0]) * shape[2] *
+                 shape[3] *
+                 visiblePairs(shape[1], op.getCausal(), op.getWindow());
+  }
+  return cost;
+}
+
+struct AttentionAttributes {
+  SmallVector<int64_t, 3> integers;
+  SmallVector<double, 2> floats;
+};
+
+template <typename AttentionLike>
+static AttentionAttributes kernelAttributes(AttentionLike op) {
+  const double p =
+      op.getPAttr() ? op.getPAttr().getValueAsDouble() : 0.0;
+  return {{op.getCausal() ? 1 : 0,
+           op.getWindow() ? static_cast<int64_t>(*op.getWindow()) : 0,
+           op.getKey() ? static_cast<int64_t>(*op.getKey()) : 0},
+          {op.getScaleAttr().getValueAsDouble(), p}};
+}
+
+OpCost AttentionOp::getCost() { return attentionCost(*this, 2); }
+
+LogicalResult AttentionOp::lowerToExec(ExecContext &context) {
+  const auto q = tensor(getQ()).getShape();
+  const AttentionAttributes attributes = kernelAttributes(*this);
+  context.launch(Kernel::Attention,
+                 {getQ(), getK(), getV(), getResult(),
+                  ExecOperand::scratchBuffer(
+                      BufferType(DataType::F32, {q[0] * q[2], q[1]}))},
+                 attributes.integers, attributes.floats);
+  return success();
+}
+
+Operation *AttentionOp::expandForTraining(OpBuilder &builder) {
+  const auto q = tensor(getQ());
+  const auto lse = RankedTensorType::get(
+      {q.getDimSize(0) * q.getDimSize(2), q.getDimSize(1)},
+      builder.getF32Type(), q.getEncoding());
+  auto expanded = AttentionStatsOp::create(
+      builder, getLoc(), getResult().getType(), lse, getQ(), getK(), getV(),
+      getCausalAttr(), getWindowAttr(), getScaleAttr(), getDropoutAttr(),
+      getPAttr(), getKeyAttr());
+  getResult().replaceAllUsesWith(expanded.getResult());
+  erase();
+  return expanded;
+}
+
+void AttentionOp::buildGradient(GradientContext &) {
+  llvm_unreachable("expandForTraining replaced it");
+}
+
+OpCost AttentionStatsOp::getCost() { return attentionCost(*this, 2); }
+
+LogicalResult AttentionStatsOp::lowerToExec(ExecContext &context) {
+  if (getDropout() && !getKey()) {
+    return emitOpError() << "has no dropout key; run mega-differentiate first";
+  }
+  const AttentionAttributes attributes = kernelAttributes(*this);
+  context.launch(Kernel::Attention,
+                 {getQ(), getK(), getV(), getResult(), getLse()},
+                 attributes.integers, attributes.floats);
+  return success();
+}
+
+void AttentionStatsOp::buildGradient(GradientContext &context) {
+  auto grad = AttentionGradOp::create(
+      context.builder(), getLoc(),
+      TypeRange{getQ().getType(), getK().getType(), getV().getType()},
+      context.gradientOf(getResult()),
+      context.use(getQ()), context.use(getK()), context.use(getV()),
+      context.use(getResult()), context.use(getLse()), getCausalAttr(),
+      getWindowAttr(), getScaleAttr(), getDropoutAttr(), getPAttr(),
+      getKeyAttr());
+  context.addGradient(getQ(), grad.getGradQ());
+  context.addGradient(getK(), grad.getGradK());
+  context.addGradient(getV(), grad.getGradV());
+}
+
+OpCost AttentionGradOp::getCost() { return attentionCost(*this, 5); }
+
+LogicalResult AttentionGradOp::lowerToExec(ExecContext &context) {
+  const auto lse = tensor(getLse()).getShape();
+  const AttentionAttributes attributes = kernelAttributes(*this);
+  context.launch(Kernel::AttentionGrad,
+                 {getGrad(), getQ(), getK(), getV(), getOut(), getLse(),
+                  getGradQ(), getGradK(), getGradV(),
+                  ExecOperand::scratchBuffer(
+                      BufferType(DataType::F32, {lse[0], lse[1]}))},
+                 attributes.integers, attributes.floats);
+  return success();
+}

@@ -1,0 +1,150 @@
+//===- ElementwiseOps.cpp - Activations, add, dropout ---------------------===//
+#include "dialects/tfm/Tfm.h"
+
+using namespace mlir;
+using namespace mega;
+using namespace mega::tfm;
+
+static_assert(static_cast<int64_t>(tfm::GeluKind::Tanh) ==
+              static_cast<int64_t>(mega::GeluKind::Tanh));
+static_assert(static_cast<int64_t>(tfm::GateKind::GeluErf) ==
+              static_cast<int64_t>(mega::GateKind::GeluErf));
+
+//===----------------------------------------------------------------------===//
+// gelu
+//===----------------------------------------------------------------------===//
+
+OpCost GeluOp::getCost() { return streamingCost(*this, 10); }
+
+LogicalResult GeluOp::lowerToExec(ExecContext &context) {
+  context.launch(Kernel::Gelu, {getX(), getResult()},
+                 {static_cast<int64_t>(getKind())});
+  return success();
+}
+
+void GeluOp::buildGradient(GradientContext &context) {
+  context.addGradient(
+      getX(), GeluGradOp::create(context.builder(), getLoc(),
+                                 getX().getType(),
+                                 context.gradientOf(getResult()),
+                                 context.use(getX()), getKindAttr()));
+}
+
+OpCost GeluGradOp::getCost() { return streamingCost(*this, 16); }
+
+LogicalResult GeluGradOp::lowerToExec(ExecContext &context) {
+  context.launch(Kernel::GeluGrad, {getGrad(), getX(), getResult()},
+                 {static_cast<int64_t>(getKind())});
+  return success();
+}
+
+OpCost BiasGeluOp::getCost() { return streamingCost(*this, 11); }
+
+LogicalResult BiasGeluOp::lowerToExec(ExecContext &context) {
+  context.launch(Kernel::BiasGelu, {getX(), getBias(), getSum(), getResult()},
+                 {static_cast<int64_t>(getKind())});
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// silu and the gated product
+//===----------------------------------------------------------------------===//
+
+OpCost SiluOp::getCost() { return streamingCost(*this, 5); }
+
+LogicalResult SiluOp::lowerToExec(ExecContext &context) {
+  context.launch(Kernel::Silu, {getX(), getResult()});
+  return success();
+}
+
+void SiluOp::buildGradient(GradientContext &context) {
+  context.addGradient(getX(),
+                      SiluGradOp::create(context.builder(), getLoc(),
+                                         getX().getType(),
+                                         context.gradientOf(getResult()),
+                                         context.use(getX())));
+}
+
+OpCost SiluGradOp::getCost() { return streamingCost(*this, 8); }
+
+LogicalResult SiluGradOp::lowerToExec(ExecContext &context) {
+  context.launch(Kernel::SiluGrad, {getGrad(), getX(), getResult()});
+  return success();
+}
+
+OpCost GatedOp::getCost() { return streamingCost(*this, 8); }
+
+LogicalResult GatedOp::lowerToExec(ExecContext &context) {
+  context.launch(Kernel::Gated, {getGate(), getUp(), getResult()},
+                 {static_cast<int64_t>(getKind())});
+  return success();
+}
+
+void GatedOp::buildGradient(GradientContext &context) {
+  auto grad = GatedGradOp::create(
+      context.builder(), getLoc(),
+      TypeRange{getGate().getType(), getUp().getType()}, getKindAttr(),
+      context.gradientOf(getResult()), context.use(getGate()),
+      context.use(getUp()));
+  context.addGradient(getGate(), grad.getGradGate());
+  context.addGradient(getUp(), grad.getGradUp());
+}
+
+OpCost GatedGradOp::getCost() { return streamingCost(*this, 14); }
+
+LogicalResult GatedGradOp::lowerToExec(ExecContext &context) {
+  context.launch(Kernel::GatedGrad,
+                 {getGrad(), getGate(), getUp(), getGradGate(), getGradUp()},
+                 {static_cast<int64_t>(getKind())});
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// add
+//===----------------------------------------------------------------------===//
+
+OpCost AddOp::getCost() { return streamingCost(*this, 1); }
+
+LogicalResult AddOp::lowerToExec(ExecContext &context) {
+  context.launch(Kernel::Add, {getLhs(), getRhs(), getResult()});
+  return success();
+}
+
+void AddOp::buildGradient(GradientContext &context) {
+  Value grad = context.gradientOf(getResult());
+  context.addGradient(getLhs(), grad);
+  context.addGradient(getRhs(), grad);
+}
+
+//===----------------------------------------------------------------------===//
+// dropout
+//===----------------------------------------------------------------------===//
+
+LogicalResult DropoutOp::verify() {
+  const double p = getPAttr().getValueAsDouble();
+  if (!(p >= 0 && p < 1)) {
+    return emitOpError() << "p is " << p << ", expected 0 <= p < 1";
+  }
+  return success();
+}
+
+OpCost DropoutOp::getCost() { return streamingCost(*this, 12); }
+
+LogicalResult DropoutOp::lowerToExec(ExecContext &context) {
+  if (!getKey()) {
+    return emitOpError() << "has no key; run mega-differentiate first";
+  }
+  context.launch(Kernel::Dropout, {getX(), getResult()},
+                 {static_cast<int64_t>(*getKey())},
+                 {getPAttr().getValueAsDouble()});
+  return success();
+}
+
+void DropoutOp::buildGradient(GradientContext &context) {
+  // Multiplication by a fixed mask is its own transpose.
+  context.addGradient(getX(), DropoutOp::create(
+                                  context.builder(), getLoc(),
+                                  getX().getType(), getNameAttr(),
+                                  context.gradientOf(getResult()), getPAttr(),
+                                  getKeyAttr()));
+}

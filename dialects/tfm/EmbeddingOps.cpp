@@ -1,0 +1,91 @@
+//===- EmbeddingOps.cpp - embedding, add_positions and gradients ----------===//
+#include "dialects/tfm/Tfm.h"
+
+using namespace mlir;
+using namespace mega;
+using namespace mega::tfm;
+
+static RankedTensorType tensor(Value value) {
+  return cast<RankedTensorType>(value.getType());
+}
+
+LogicalResult EmbeddingOp::verify() {
+  const int64_t expected[] = {tensor(getIds()).getDimSize(0),
+                              tensor(getIds()).getDimSize(1),
+                              tensor(getTable()).getDimSize(1)};
+  if (tensor(getResult()).getShape() != ArrayRef<int64_t>(expected)) {
+    return emitOpError() << "looks up " << tensor(getIds()) << " in "
+                         << tensor(getTable()) << " but the result is "
+                         << tensor(getResult());
+  }
+  return success();
+}
+
+OpCost EmbeddingOp::getCost() {
+  // Reads only the rows it needs.
+  OpCost cost = streamingCost(*this, 0);
+  cost.bytes -= static_cast<double>(tensor(getTable()).getNumElements()) *
+                tensor(getTable()).getElementTypeBitWidth() / 8;
+  return cost;
+}
+
+LogicalResult EmbeddingOp::lowerToExec(ExecContext &context) {
+  context.launch(Kernel::Embedding, {getIds(), getTable(), getResult()});
+  return success();
+}
+
+void EmbeddingOp::buildGradient(GradientContext &context) {
+  context.addGradient(
+      getTable(),
+      EmbeddingGradOp::create(context.builder(), getLoc(),
+                              getTable().getType(), context.use(getIds()),
+                              context.gradientOf(getResult())));
+}
+
+OpCost EmbeddingGradOp::getCost() { return streamingCost(*this, 1); }
+
+LogicalResult EmbeddingGradOp::lowerToExec(ExecContext &context) {
+  context.launch(Kernel::EmbeddingGrad, {getIds(), getGrad(), getGradTable()});
+  return success();
+}
+
+LogicalResult AddPositionsOp::verify() {
+  const int64_t sequence = tensor(getX()).getDimSize(1);
+  const auto table = tensor(getTable());
+  if (getResult().getType() != getX().getType()) {
+    return emitOpError() << "x is " << tensor(getX()) << " but the result "
+                         << tensor(getResult());
+  }
+  if (table.getDimSize(1) != tensor(getX()).getDimSize(2)) {
+    return emitOpError() << "x is " << tensor(getX()) << " but the table "
+                         << table;
+  }
+  if (!ShapedType::isDynamic(sequence) && table.getDimSize(0) < sequence) {
+    return emitOpError() << "a sequence of " << sequence
+                         << " is longer than the position table of "
+                         << table.getDimSize(0);
+  }
+  return success();
+}
+
+OpCost AddPositionsOp::getCost() { return streamingCost(*this, 1); }
+
+LogicalResult AddPositionsOp::lowerToExec(ExecContext &context) {
+  context.launch(Kernel::AddPositions, {getX(), getTable(), getResult()});
+  return success();
+}
+
+void AddPositionsOp::buildGradient(GradientContext &context) {
+  Value grad = context.gradientOf(getResult());
+  context.addGradient(getX(), grad);
+  context.addGradient(getTable(),
+                      PositionsGradOp::create(context.builder(), getLoc(),
+                                              getTable().getType(), grad));
+}
+
+OpCost PositionsGradOp::getCost() { return streamingCost(*this, 1); }
+
+LogicalResult PositionsGradOp::lowerToExec(ExecContext &context) {
+  context.launch(Kernel::PositionsGrad, {getGrad(), getGradTable()});
+  return success();
+}

@@ -1,0 +1,144 @@
+//===- HeadOps.cpp - Cross entropy and the fused head ---------------------===//
+#include "dialects/tfm/Tfm.h"
+
+using namespace mlir;
+using namespace mega;
+using namespace mega::tfm;
+
+static RankedTensorType tensor(Value value) {
+  return cast<RankedTensorType>(value.getType());
+}
+
+LogicalResult CrossEntropyOp::verify() {
+  if (tensor(getLogits()).getShape().take_front(2) !=
+      tensor(getLabels()).getShape()) {
+    return emitOpError() << "logits " << tensor(getLogits()) << " and labels "
+                         << tensor(getLabels())
+                         << " differ in batch or sequence";
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// head_stats
+//===----------------------------------------------------------------------===//
+
+/// Tile of logits as scratch of a launch.
+static ExecOperand logitsTile(Value x, Value weight) {
+  const auto shape = tensor(x).getShape();
+  const HeadTile tile =
+      headTile(shape[0] * shape[1], tensor(weight).getDimSize(0));
+  return ExecOperand::scratchBuffer(
+      BufferType(DataType::F32, {tile.tokens * tile.columns}));
+}
+
+static OpCost headCost(Operation *op, Value x, Value weight, double gemms) {
+  OpCost cost = streamingCost(op, 0);
+  const auto shape = tensor(x).getShape();
+  cost.flops = gemms * 2 * static_cast<double>(shape[0]) * shape[1] *
+               static_cast<double>(tensor(weight).getNumElements());
+  return cost;
+}
+
+OpCost HeadStatsOp::getCost() {
+  return headCost(*this, getX(), getWeight(), 1);
+}
+
+LogicalResult HeadStatsOp::lowerToExec(ExecContext &context) {
+  context.launch(Kernel::HeadStats,
+                 {getX(), getWeight(), getLabels(), getMax(), getSum(),
+                  getTarget(), logitsTile(getX(), getWeight())},
+                 {static_cast<int64_t>(getIgnore()), 0});
+  return success();
+}
+
+void HeadStatsOp::buildGradient(GradientContext &context) {
+  auto grad = HeadStatsGradOp::create(
+      context.builder(), getLoc(),
+      TypeRange{getX().getType(), getWeight().getType()}, context.use(getX()),
+      context.use(getWeight()), context.use(getLabels()),
+      context.use(getMax()), context.gradientOf(getSum()),
+      context.gradientOf(getTarget()), getIgnoreAttr());
+  context.addGradient(getX(), grad.getGradX());
+  context.addGradient(getWeight(), grad.getGradWeight());
+}
+
+OpCost HeadStatsGradOp::getCost() {
+  return headCost(*this, getX(), getWeight(), 3);
+}
+
+LogicalResult HeadStatsGradOp::lowerToExec(ExecContext &context) {
+  context.launch(Kernel::HeadStatsGrad,
+                 {getX(), getWeight(), getLabels(), getMax(), getGradSum(),
+                  getGradTarget(), getGradX(), getGradWeight(),
+                  logitsTile(getX(), getWeight())},
+                 {static_cast<int64_t>(getIgnore()), 0});
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// head_rescale
+//===----------------------------------------------------------------------===//
+
+OpFoldResult HeadRescaleOp::fold(FoldAdaptor) {
+  // exp(m - m) is 1: on one vocabulary shard there is nothing to do.
+  return getMaxLocal() == getMaxGlobal() ? OpFoldResult(getSum())
+                                         : OpFoldResult();
+}
+
+OpCost HeadRescaleOp::getCost() { return streamingCost(*this, 10); }
+
+LogicalResult HeadRescaleOp::lowerToExec(ExecContext &context) {
+  context.launch(Kernel::HeadRescale,
+                 {getSum(), getMaxLocal(), getMaxGlobal(), getResult()});
+  return success();
+}
+
+void HeadRescaleOp::buildGradient(GradientContext &context) {
+  context.addGradient(
+      getSum(), HeadRescaleGradOp::create(context.builder(), getLoc(),
+                                          getSum().getType(),
+                                          context.gradientOf(getResult()),
+                                          context.use(getMaxLocal()),
+                                          context.use(getMaxGlobal())));
+}
+
+OpCost HeadRescaleGradOp::getCost() { return streamingCost(*this, 10); }
+
+LogicalResult HeadRescaleGradOp::lowerToExec(ExecContext &context) {
+  context.launch(Kernel::HeadRescaleGrad,
+                 {getGrad(), getMaxLocal(), getMaxGlobal(), getResult()});
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// head_loss
+//===----------------------------------------------------------------------===//
+
+OpCost HeadLossOp::getCost() { return streamingCost(*this, 10); }
+
+LogicalResult HeadLossOp::lowerToExec(ExecContext &context) {
+  context.launch(Kernel::HeadLoss,
+                 {getMax(), getSum(), getTarget(), getLabels(), getResult()},
+                 {static_cast<int64_t>(getIgnore())});
+  return success();
+}
+
+void HeadLossOp::buildGradient(GradientContext &context) {
+  auto grad = HeadLossGradOp::create(
+      context.builder(), getLoc(),
+      TypeRange{getSum().getType(), getTarget().getType()}, context.gradientOf(getResult()),
+      context.use(getSum()), context.use(getLabels()), getIgnoreAttr());
+  context.addGradient(getSum(), grad.getGradSum());
+  context.addGradient(getTarget(), grad.getGradTarget());
+}
+
+OpCost HeadLossGradOp::getCost() { return streamingCost(*this, 1); }
+
+LogicalResult HeadLossGradOp::lowerToExec(ExecContext &context) {
+  context.launch(Kernel::HeadLossGrad,
+                 {getSeed(), getSum(), getLabels(), getGradSum(),
+                  getGradTarget()},
+                 {static_cast<int64_t>(getIgnore())});
+  return success();
+}

@@ -1,0 +1,115 @@
+//===- Interfaces.h - What ops and passes say to each other -----*- C++ -*-===//
+//
+// The three op interfaces and the contexts they are called with. The passes
+// implement the contexts (passes/Differentiate.cpp, passes/LowerToExec.cpp); an
+// op only ever sees these.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MEGA_DIALECTS_TFM_INTERFACES_H
+#define MEGA_DIALECTS_TFM_INTERFACES_H
+
+#include "runtime/plan/Kernels.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/OpDefinition.h"
+#include "llvm/ADT/SmallVector.h"
+
+namespace mega::tfm {
+
+struct OpCost {
+  double flops = 0;
+  double bytes = 0;
+
+  OpCost &operator+=(const OpCost &other) {
+    flops += other.flops;
+    bytes += other.bytes;
+    return *this;
+  }
+};
+
+/// Bytes of all operands and results: the cost of a memory-bound op, with
+/// `flopsPerElement` for each element of its first operand.
+OpCost streamingCost(mlir::Operation *op, double flopsPerElement);
+
+/// Reverse-mode differentiation of one block.
+class GradientContext {
+public:
+  virtual ~GradientContext() = default;
+
+  /// Builder at the current end of the backward function.
+  virtual mlir::OpBuilder &builder() = 0;
+  /// The gradient of a forward value, or null if nothing depends on it.
+  virtual mlir::Value gradientOf(mlir::Value forward) = 0;
+  /// A forward value for use in the backward: parameters and inactive inputs
+  /// are named again, anything else is saved.
+  virtual mlir::Value use(mlir::Value forward) = 0;
+  /// Whether anyone wants the gradient of `forward`.
+  virtual bool isActive(mlir::Value forward) = 0;
+  /// Adds `gradient` to what flows to `forward`. For a parameter it becomes a
+  /// tfm.accumulate_gradient.
+  virtual void addGradient(mlir::Value forward, mlir::Value gradient) = 0;
+};
+
+/// One operand of a launch before buffers exist: a tensor value, several as
+/// neighbours, or scratch of the launch itself.
+struct ExecOperand {
+  enum class Kind {
+    /// The buffer of values[0].
+    Value,
+    /// values as column slices, side by side in the rows of one buffer.
+    Columns,
+    /// Parameters or gradients stacked: their rows follow each other.
+    Rows,
+    /// Contiguous memory that dies with the launch.
+    Scratch,
+    /// Part of a state region ("parameters", "gradients", ...).
+    State,
+    /// A named scalar that lives through a step (tfm.record).
+    Counter
+  };
+  Kind kind = Kind::Value;
+  llvm::SmallVector<mlir::Value, 3> values;
+  /// Of Scratch, State and Counter.
+  BufferType type;
+  /// Region or counter.
+  llvm::StringRef name;
+  /// Elements from the start of the region.
+  int64_t offset = 0;
+
+  ExecOperand(mlir::Value value) : values({value}) {}
+  static ExecOperand columns(mlir::ValueRange values);
+  static ExecOperand rows(mlir::ValueRange values);
+  static ExecOperand scratchBuffer(BufferType type);
+  static ExecOperand state(llvm::StringRef region, int64_t offset,
+                           BufferType type);
+  static ExecOperand counter(llvm::StringRef name, BufferType type);
+
+private:
+  ExecOperand() = default;
+};
+
+/// Collects the launches of one function.
+class ExecContext {
+public:
+  virtual ~ExecContext() = default;
+
+  /// Runs `kernel`; operands in the order of its spec.
+  virtual void launch(Kernel kernel, llvm::ArrayRef<ExecOperand> operands,
+                      llvm::ArrayRef<int64_t> integers = {},
+                      llvm::ArrayRef<double> floats = {}) = 0;
+  /// `result` is `operand` with another shape: no data moves.
+  virtual void alias(mlir::Value result, mlir::Value operand) = 0;
+  /// `result` accumulates onto `operand` and takes over its memory.
+  virtual void onto(mlir::Value result, mlir::Value operand) = 0;
+  /// `gradient` is added to the gradient of `target` (a parameter name or the
+  /// symbol of a shared one), in place if its kernel accumulates.
+  virtual void accumulateInto(mlir::Value gradient, mlir::Attribute target) = 0;
+  /// `value` is wanted in the counter `name`.
+  virtual void record(mlir::Value value, llvm::StringRef name) = 0;
+};
+
+} // namespace mega::tfm
+
+#include "dialects/tfm/TfmInterfaces.h.inc"
+
+#endif // MEGA_DIALECTS_TFM_INTERFACES_H

@@ -1,0 +1,198 @@
+//===- NormOps.cpp - layer_norm, rms_norm and their gradients -------------===//
+#include "dialects/tfm/Tfm.h"
+
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+using namespace mega;
+using namespace mega::tfm;
+
+static LogicalResult verifyNorm(Operation *op, Value x, Value gamma,
+                                double epsilon) {
+  const int64_t features =
+      cast<RankedTensorType>(x.getType()).getShape().back();
+  const int64_t extent =
+      cast<RankedTensorType>(gamma.getType()).getDimSize(0);
+  if (features != extent) {
+    return op->emitOpError() << "normalises " << features
+                             << " features but gamma has " << extent;
+  }
+  if (!(epsilon > 0)) {
+    return op->emitOpError() << "epsilon is " << epsilon
+                             << ", expected a positive number";
+  }
+  return success();
+}
+
+/// One f32 per normalised row: [batch, rows of the batch].
+static RankedTensorType statisticsType(Value x) {
+  const auto type = cast<RankedTensorType>(x.getType());
+  int64_t rows = type.getDimSize(1);
+  if (type.getRank() == 4) {
+    rows *= type.getDimSize(2);
+  }
+  return RankedTensorType::get({type.getDimSize(0), rows},
+                               Float32Type::get(type.getContext()),
+                               type.getEncoding());
+}
+
+static double value(FloatAttr attr) { return attr.getValueAsDouble(); }
+
+//===----------------------------------------------------------------------===//
+// layer_norm
+//===----------------------------------------------------------------------===//
+
+LogicalResult LayerNormOp::verify() {
+  return verifyNorm(*this, getX(), getGamma(), value(getEpsilonAttr()));
+}
+
+OpCost LayerNormOp::getCost() { return streamingCost(*this, 8); }
+
+LogicalResult LayerNormOp::lowerToExec(ExecContext &context) {
+  const auto shape = cast<RankedTensorType>(getX().getType()).getShape();
+  const BufferType statistics(DataType::F32, {shape[0], shape[1]});
+  context.launch(Kernel::LayerNorm,
+                 {getX(), getGamma(), getBeta(), getResult(),
+                  ExecOperand::scratchBuffer(statistics),
+                  ExecOperand::scratchBuffer(statistics)},
+                 {}, {value(getEpsilonAttr())});
+  return success();
+}
+
+Operation *LayerNormOp::expandForTraining(OpBuilder &builder) {
+  const auto statistics = statisticsType(getX());
+  auto expanded = LayerNormStatsOp::create(
+      builder, getLoc(), TypeRange{getResult().getType(), statistics, statistics},
+      getX(), getGamma(), getBeta(), getEpsilonAttr());
+  getResult().replaceAllUsesWith(expanded.getResult());
+  erase();
+  return expanded;
+}
+
+void LayerNormOp::buildGradient(GradientContext &) {
+  llvm_unreachable("expandForTraining replaced it");
+}
+
+OpCost LayerNormStatsOp::getCost() { return streamingCost(*this, 8); }
+
+LogicalResult LayerNormStatsOp::lowerToExec(ExecContext &context) {
+  context.launch(
+      Kernel::LayerNorm,
+      {getX(), getGamma(), getBeta(), getResult(), getMean(), getRstd()}, {},
+      {value(getEpsilonAttr())});
+  return success();
+}
+
+void LayerNormStatsOp::buildGradient(GradientContext &context) {
+  auto grad = LayerNormGradOp::create(
+      context.builder(), getLoc(),
+      TypeRange{getX().getType(), getGamma().getType(), getBeta().getType()},
+      context.gradientOf(getResult()), context.use(getX()),
+      context.use(getGamma()), context.use(getMean()), context.use(getRstd()),
+      Value());
+  context.addGradient(getX(), grad.getGradX());
+  context.addGradient(getGamma(), grad.getGradGamma());
+  context.addGradient(getBeta(), grad.getGradBeta());
+}
+
+OpCost LayerNormGradOp::getCost() { return streamingCost(*this, 14); }
+
+LogicalResult LayerNormGradOp::lowerToExec(ExecContext &context) {
+  if (getOnto()) {
+    context.onto(getGradX(), getOnto());
+  }
+  context.launch(Kernel::LayerNormGrad,
+                 {getGrad(), getX(), getGamma(), getMean(), getRstd(),
+                  getGradX(), getGradGamma(), getGradBeta()},
+                 {getOnto() ? 1 : 0});
+  return success();
+}
+
+OpCost AddLayerNormOp::getCost() { return streamingCost(*this, 9); }
+
+LogicalResult AddLayerNormOp::lowerToExec(ExecContext &context) {
+  context.launch(Kernel::AddLayerNorm,
+                 {getLhs(), getRhs(), getGamma(), getBeta(), getSum(),
+                  getResult(), getMean(), getRstd()},
+                 {}, {value(getEpsilonAttr())});
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// rms_norm
+//===----------------------------------------------------------------------===//
+
+LogicalResult RmsNormOp::verify() {
+  const int64_t rank = cast<RankedTensorType>(getX().getType()).getRank();
+  if (rank != 3 && rank != 4) {
+    return emitOpError() << "x has " << rank << " dimensions, expected 3 or 4";
+  }
+  return verifyNorm(*this, getX(), getGamma(), value(getEpsilonAttr()));
+}
+
+OpCost RmsNormOp::getCost() { return streamingCost(*this, 5); }
+
+LogicalResult RmsNormOp::lowerToExec(ExecContext &context) {
+  const auto shape = statisticsType(getX()).getShape();
+  context.launch(Kernel::RmsNorm,
+                 {getX(), getGamma(), getResult(),
+                  ExecOperand::scratchBuffer(
+                      BufferType(DataType::F32, {shape[0], shape[1]}))},
+                 {}, {value(getEpsilonAttr()), 0.0});
+  return success();
+}
+
+Operation *RmsNormOp::expandForTraining(OpBuilder &builder) {
+  auto expanded = RmsNormStatsOp::create(
+      builder, getLoc(),
+      TypeRange{getResult().getType(), statisticsType(getX())}, getX(),
+      getGamma(), getEpsilonAttr());
+  getResult().replaceAllUsesWith(expanded.getResult());
+  erase();
+  return expanded;
+}
+
+void RmsNormOp::buildGradient(GradientContext &) {
+  llvm_unreachable("expandForTraining replaced it");
+}
+
+OpCost RmsNormStatsOp::getCost() { return streamingCost(*this, 5); }
+
+LogicalResult RmsNormStatsOp::lowerToExec(ExecContext &context) {
+  context.launch(Kernel::RmsNorm, {getX(), getGamma(), getResult(), getRstd()},
+                 {}, {value(getEpsilonAttr()), 0.0});
+  return success();
+}
+
+void RmsNormStatsOp::buildGradient(GradientContext &context) {
+  auto grad = RmsNormGradOp::create(
+      context.builder(), getLoc(),
+      TypeRange{getX().getType(), getGamma().getType()},
+      context.gradientOf(getResult()), context.use(getX()),
+      context.use(getGamma()), context.use(getRstd()), Value());
+  context.addGradient(getX(), grad.getGradX());
+  context.addGradient(getGamma(), grad.getGradGamma());
+}
+
+OpCost RmsNormGradOp::getCost() { return streamingCost(*this, 10); }
+
+LogicalResult RmsNormGradOp::lowerToExec(ExecContext &context) {
+  if (getOnto()) {
+    context.onto(getGradX(), getOnto());
+  }
+  context.launch(
+      Kernel::RmsNormGrad,
+      {getGrad(), getX(), getGamma(), getRstd(), getGradX(), getGradGamma()},
+      {getOnto() ? 1 : 0}, {0.0});
+  return success();
+}
+
+OpCost AddRmsNormOp::getCost() { return streamingCost(*this, 6); }
+
+LogicalResult AddRmsNormOp::lowerToExec(ExecContext &context) {
+  context.launch(
+      Kernel::AddRmsNorm,
+      {getLhs(), getRhs(), getGamma(), getSum(), getResult(), getRstd()}, {},
+      {value(getEpsilonAttr()), 0.0});
+  return success();
+}

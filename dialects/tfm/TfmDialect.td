@@ -1,0 +1,83 @@
+//===- TfmDialect.td - Transformers ---------------------------------------===//
+#ifndef MEGA_DIALECTS_TFM_TFMDIALECT
+#define MEGA_DIALECTS_TFM_TFMDIALECT
+
+include "mlir/IR/OpBase.td"
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/OpAsmInterface.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/FunctionInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "dialects/tfm/TfmInterfaces.td"
+
+def Tfm_Dialect : Dialect {
+  let name = "tfm";
+  let cppNamespace = "::mega::tfm";
+  let summary = "Transformers: parameters, blocks, layers, losses.";
+  let description = [{
+    A model is rolled: a block is a function compiled once and applied many
+    times. Tensors are `[batch, sequence, ...]` with `?` for the first two until
+    BindShapes binds them; shapes are global; a type's encoding is its layout
+    (dialect `dist`). Weights are `[out, in]`.
+  }];
+  let dependentDialects = ["::mega::dist::DistDialect"];
+  let useDefaultAttributePrinterParser = 1;
+}
+
+class Tfm_Op<string mnemonic, list<Trait> traits = []>
+    : Op<Tfm_Dialect, mnemonic, traits>;
+
+// A float tensor, a float vector or matrix, token ids, statistics, scalars.
+def Tfm_Tensor : RankedTensorOf<[F32, BF16, F64, I32, I64]>;
+def Tfm_Float : RankedTensorOf<[F32, BF16]>;
+def Tfm_Activation : TensorRankOf<[F32, BF16], [3]>;
+def Tfm_Heads : TensorRankOf<[F32, BF16], [4]>;
+def Tfm_Vector : TensorRankOf<[F32, BF16], [1]>;
+def Tfm_Matrix : TensorRankOf<[F32, BF16], [2]>;
+def Tfm_Ids : TensorRankOf<[I32], [2]>;
+def Tfm_Statistics : TensorRankOf<[F32], [2]>;
+def Tfm_Scalar : TensorRankOf<[F32], [0]>;
+def Tfm_Count : TensorRankOf<[I64], [0]>;
+def Tfm_SquareSum : TensorRankOf<[F64], [0]>;
+
+// An op that computes: pure, with a cost and a lowering.
+class Tfm_MathOp<string mnemonic, list<Trait> traits = []>
+    : Tfm_Op<mnemonic, [Pure, DeclareOpInterfaceMethods<Cost>,
+                        DeclareOpInterfaceMethods<LowerToExec>] # traits>;
+
+// One that can stand in a model: it also has a gradient.
+class Tfm_LayerOp<string mnemonic, list<Trait> traits = []>
+    : Tfm_MathOp<mnemonic,
+                 [DeclareOpInterfaceMethods<Differentiable>] # traits>;
+
+// One with a variant that also yields what the backward needs.
+class Tfm_ExpandedLayerOp<string mnemonic, list<Trait> traits = []>
+    : Tfm_MathOp<mnemonic, [DeclareOpInterfaceMethods<
+          Differentiable, ["expandForTraining"]>] # traits>;
+
+def Tfm_InitializerKind : I32EnumAttr<"Initializer", "initial value", [
+    I32EnumAttrCase<"Zeros", 0, "zeros">,
+    I32EnumAttrCase<"Ones", 1, "ones">,
+    I32EnumAttrCase<"Normal", 2, "normal">,
+    I32EnumAttrCase<"Constant", 3, "constant">]> {
+  let cppNamespace = "::mega::tfm";
+}
+
+def Tfm_GeluKind : I32EnumAttr<"GeluKind", "form of gelu", [
+    I32EnumAttrCase<"Tanh", 0, "tanh">,
+    I32EnumAttrCase<"Erf", 1, "erf">]> {
+  let cppNamespace = "::mega::tfm";
+  let genSpecializedAttr = 0;
+}
+def Tfm_GeluKindAttr : EnumAttr<Tfm_Dialect, Tfm_GeluKind, "gelu_kind">;
+
+def Tfm_GateKind : I32EnumAttr<"GateKind", "activation of a gate", [
+    I32EnumAttrCase<"Silu", 0, "silu">,
+    I32EnumAttrCase<"GeluTanh", 1, "gelu_tanh">,
+    I32EnumAttrCase<"GeluErf", 2, "gelu_erf">]> {
+  let cppNamespace = "::mega::tfm";
+  let genSpecializedAttr = 0;
+}
+def Tfm_GateKindAttr : EnumAttr<Tfm_Dialect, Tfm_GateKind, "gate_kind">;
+
+#endif

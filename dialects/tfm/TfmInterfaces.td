@@ -1,0 +1,57 @@
+//===- TfmInterfaces.td - What an op says about itself --------------------===//
+#ifndef MEGA_DIALECTS_TFM_TFMINTERFACES
+#define MEGA_DIALECTS_TFM_TFMINTERFACES
+
+include "mlir/IR/OpBase.td"
+
+def Differentiable : OpInterface<"Differentiable"> {
+  let cppNamespace = "::mega::tfm";
+  let description = [{
+    How Differentiate transposes an op. Reverse mode: given the gradients of
+    the results, build ops for the gradients of the operands.
+  }];
+  let methods = [
+    InterfaceMethod<[{
+        Replaces the op, before Differentiate, by a variant with further
+        results that its backward needs (row statistics); returns the op itself
+        when there is none.
+      }],
+      "::mlir::Operation *", "expandForTraining",
+      (ins "::mlir::OpBuilder &":$builder), "",
+      [{ return $_op.getOperation(); }]>,
+    InterfaceMethod<[{
+        Builds the backward. `context` hands out the gradients of results and
+        forward values (saving them as needed) and takes those of operands.
+      }],
+      "void", "buildGradient",
+      (ins "::mega::tfm::GradientContext &":$context)>
+  ];
+}
+
+def Cost : OpInterface<"Cost"> {
+  let cppNamespace = "::mega::tfm";
+  let description = [{
+    What an op costs: floating-point operations (a multiply-add is two) and
+    bytes read and written, for the global shapes in its types.
+  }];
+  let methods = [
+    InterfaceMethod<"The cost of one execution.",
+      "::mega::tfm::OpCost", "getCost", (ins)>
+  ];
+}
+
+def LowerToExec : OpInterface<"LowerToExec"> {
+  let cppNamespace = "::mega::tfm";
+  let description = [{
+    How an op becomes kernel launches. It states launches over its operands and
+    results and where a result must lie; the pass of the same name chooses
+    buffers.
+  }];
+  let methods = [
+    InterfaceMethod<"States the launches.",
+      "::llvm::LogicalResult", "lowerToExec",
+      (ins "::mega::tfm::ExecContext &":$context)>
+  ];
+}
+
+#endif

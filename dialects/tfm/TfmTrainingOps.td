@@ -1,0 +1,510 @@
+//===- TfmTrainingOps.td - What Differentiate and FuseKernels build -------===//
+#ifndef MEGA_DIALECTS_TFM_TFMTRAININGOPS
+#define MEGA_DIALECTS_TFM_TFMTRAININGOPS
+
+include "dialects/tfm/TfmDialect.td"
+
+//===----------------------------------------------------------------------===//
+// Forward variants that also yield what their backward needs.
+//===----------------------------------------------------------------------===//
+
+def Tfm_LayerNormStatsOp : Tfm_LayerOp<"layer_norm_stats", [
+    AllTypesMatch<["x", "result"]>, AllTypesMatch<["gamma", "beta"]>,
+    AllTypesMatch<["mean", "rstd"]>]> {
+  let summary = "tfm.layer_norm with its row statistics";
+  let description = [{
+    ```mlir
+    func.func @f(%x: tensor<2x8x64xf32>, %g: tensor<64xf32>) {
+      %y, %m, %r = tfm.layer_norm_stats %x, %g, %g epsilon(1.0e-5)
+        : tensor<2x8x64xf32>, tensor<64xf32> -> tensor<2x8xf32>
+      return
+    }
+    ```
+  }];
+  let arguments = (ins Tfm_Activation:$x, Tfm_Vector:$gamma, Tfm_Vector:$beta,
+                       F64Attr:$epsilon);
+  let results = (outs Tfm_Activation:$result, Tfm_Statistics:$mean,
+                      Tfm_Statistics:$rstd);
+  let assemblyFormat = [{
+    $x `,` $gamma `,` $beta `epsilon` `(` custom<Float>($epsilon) `)` attr-dict
+    `:` type($x) `,` type($gamma) `->` type($mean)
+  }];
+}
+
+def Tfm_RmsNormStatsOp : Tfm_LayerOp<"rms_norm_stats", [
+    AllTypesMatch<["x", "result"]>]> {
+  let summary = "tfm.rms_norm with its reciprocal norms";
+  let description = [{
+    ```mlir
+    func.func @f(%x: tensor<2x8x64xf32>, %g: tensor<64xf32>) {
+      %y, %r = tfm.rms_norm_stats %x, %g epsilon(1.0e-5)
+        : tensor<2x8x64xf32>, tensor<64xf32> -> tensor<2x8xf32>
+      return
+    }
+    ```
+  }];
+  let arguments = (ins Tfm_Float:$x, Tfm_Vector:$gamma, F64Attr:$epsilon);
+  let results = (outs Tfm_Float:$result, Tfm_Statistics:$rstd);
+  let assemblyFormat = [{
+    $x `,` $gamma `epsilon` `(` custom<Float>($epsilon) `)` attr-dict
+    `:` type($x) `,` type($gamma) `->` type($rstd)
+  }];
+}
+
+def Tfm_AddLayerNormOp : Tfm_MathOp<"add_layer_norm", [
+    AllTypesMatch<["lhs", "rhs", "sum", "result"]>,
+    AllTypesMatch<["gamma", "beta"]>, AllTypesMatch<["mean", "rstd"]>]> {
+  let summary = "tfm.add and tfm.layer_norm_stats in one pass over memory";
+  let description = [{
+    ```mlir
+    func.func @f(%x: tensor<2x8x64xf32>, %g: tensor<64xf32>) {
+      %s, %y, %m, %r = tfm.add_layer_norm %x, %x, %g, %g epsilon(1.0e-5)
+        : tensor<2x8x64xf32>, tensor<64xf32> -> tensor<2x8xf32>
+      return
+    }
+    ```
+  }];
+  let arguments = (ins Tfm_Activation:$lhs, Tfm_Activation:$rhs,
+                       Tfm_Vector:$gamma, Tfm_Vector:$beta, F64Attr:$epsilon);
+  let results = (outs Tfm_Activation:$sum, Tfm_Activation:$result,
+                      Tfm_Statistics:$mean, Tfm_Statistics:$rstd);
+  let assemblyFormat = [{
+    $lhs `,` $rhs `,` $gamma `,` $beta `epsilon` `(` custom<Float>($epsilon) `)`
+    attr-dict `:` type($lhs) `,` type($gamma) `->` type($mean)
+  }];
+}
+
+def Tfm_AddRmsNormOp : Tfm_MathOp<"add_rms_norm", [
+    AllTypesMatch<["lhs", "rhs", "sum", "result"]>]> {
+  let summary = "tfm.add and tfm.rms_norm_stats in one pass over memory";
+  let description = [{
+    ```mlir
+    func.func @f(%x: tensor<2x8x64xf32>, %g: tensor<64xf32>) {
+      %s, %y, %r = tfm.add_rms_norm %x, %x, %g epsilon(1.0e-5)
+        : tensor<2x8x64xf32>, tensor<64xf32> -> tensor<2x8xf32>
+      return
+    }
+    ```
+  }];
+  let arguments = (ins Tfm_Activation:$lhs, Tfm_Activation:$rhs,
+                       Tfm_Vector:$gamma, F64Attr:$epsilon);
+  let results = (outs Tfm_Activation:$sum, Tfm_Activation:$result,
+                      Tfm_Statistics:$rstd);
+  let assemblyFormat = [{
+    $lhs `,` $rhs `,` $gamma `epsilon` `(` custom<Float>($epsilon) `)` attr-dict
+    `:` type($lhs) `,` type($gamma) `->` type($rstd)
+  }];
+}
+
+def Tfm_BiasGeluOp : Tfm_MathOp<"bias_gelu", [
+    AllTypesMatch<["x", "sum", "result"]>]> {
+  let summary = "tfm.add_bias and tfm.gelu in one pass over memory";
+  let description = [{
+    ```mlir
+    func.func @f(%x: tensor<2x8x64xf32>, %b: tensor<64xf32>) {
+      %z, %y = tfm.bias_gelu %x, %b tanh : tensor<2x8x64xf32>, tensor<64xf32>
+      return
+    }
+    ```
+  }];
+  let arguments = (ins Tfm_Activation:$x, Tfm_Vector:$bias,
+                       Tfm_GeluKindAttr:$kind);
+  let results = (outs Tfm_Activation:$sum, Tfm_Activation:$result);
+  let assemblyFormat =
+    "$x `,` $bias $kind attr-dict `:` type($x) `,` type($bias)";
+}
+
+def Tfm_GroupedLinearOp : Tfm_MathOp<"grouped_linear", [
+    SameVariadicOperandSize]> {
+  let summary = "Several linears of one input as one GEMM";
+  let description = [{
+    The weights are neighbours in memory (ShardState) and the results column
+    slices of one buffer.
+
+    **Constraints**
+    - (G1) as many results as weights, each as in tfm.linear.
+
+    ```mlir
+    func.func @f(%x: tensor<2x8x64xf32>, %q: tensor<96x64xf32>, %k: tensor<24x64xf32>) {
+      %a, %b = tfm.grouped_linear %x, (%q, %k)
+        : tensor<2x8x64xf32>, tensor<96x64xf32>, tensor<24x64xf32>
+        -> tensor<2x8x96xf32>, tensor<2x8x24xf32>
+      return
+    }
+    ```
+  }];
+  let arguments = (ins Tfm_Activation:$x, Variadic<Tfm_Matrix>:$weights);
+  let results = (outs Variadic<Tfm_Activation>:$results);
+  let assemblyFormat = [{
+    $x `,` `(` $weights `)` attr-dict `:` type($x) `,` type($weights) `->`
+    type($results)
+  }];
+  let hasVerifier = 1;
+}
+
+def Tfm_AttentionStatsOp : Tfm_LayerOp<"attention_stats", [
+    AllTypesMatch<["q", "result"]>, AllTypesMatch<["k", "v"]>]> {
+  let summary = "tfm.attention with the log-sum-exp of every row";
+  let description = [{
+    The statistics are `[batch * heads, sequence]`.
+
+    ```mlir
+    func.func @f(%q: tensor<2x8x4x16xf32>) {
+      %y, %l = tfm.attention_stats %q, %q, %q causal scale(0.25)
+        : tensor<2x8x4x16xf32>, tensor<2x8x4x16xf32> -> tensor<8x8xf32>
+      return
+    }
+    ```
+  }];
+  let arguments = (ins Tfm_Heads:$q, Tfm_Heads:$k, Tfm_Heads:$v,
+                       UnitAttr:$causal, OptionalAttr<I64Attr>:$window,
+                       F64Attr:$scale, OptionalAttr<StrAttr>:$dropout,
+                       OptionalAttr<F64Attr>:$p, OptionalAttr<I64Attr>:$key);
+  let results = (outs Tfm_Heads:$result, Tfm_Statistics:$lse);
+  let assemblyFormat = [{
+    $q `,` $k `,` $v (`causal` $causal^)? (`window` `(` $window^ `)`)?
+    `scale` `(` custom<Float>($scale) `)` custom<NamedDropout>($dropout, $p)
+    (`key` `(` $key^ `)`)? attr-dict `:` type($q) `,` type($k) `->` type($lse)
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Gradients. A weight gradient adds to its accumulator: its only use is a
+// tfm.accumulate_gradient, which names it.
+//===----------------------------------------------------------------------===//
+
+class Tfm_GradOp<string mnemonic, string summary_, list<Trait> traits = []>
+    : Tfm_MathOp<mnemonic, traits> {
+  let summary = summary_;
+  let description = "Its kernel of the same name in `runtime/plan/Kernels.cpp` states the formula.";
+  let assemblyFormat =
+    "operands attr-dict `:` functional-type(operands, results)";
+}
+
+def Tfm_EmbeddingGradOp : Tfm_GradOp<"embedding_grad",
+    "Gradient of an embedding table"> {
+  let arguments = (ins Tfm_Ids:$ids, Tfm_Activation:$grad);
+  let results = (outs Tfm_Matrix:$grad_table);
+}
+
+def Tfm_PositionsGradOp : Tfm_GradOp<"positions_grad",
+    "Gradient of a position table"> {
+  let arguments = (ins Tfm_Activation:$grad);
+  let results = (outs Tfm_Matrix:$grad_table);
+}
+
+def Tfm_LayerNormGradOp : Tfm_GradOp<"layer_norm_grad",
+    "Gradient of tfm.layer_norm; adds to `onto` when given"> {
+  let arguments = (ins Tfm_Activation:$grad, Tfm_Activation:$x,
+                       Tfm_Vector:$gamma, Tfm_Statistics:$mean,
+                       Tfm_Statistics:$rstd, Optional<Tfm_Activation>:$onto);
+  let results = (outs Tfm_Activation:$grad_x, Tfm_Vector:$grad_gamma,
+                      Tfm_Vector:$grad_beta);
+}
+
+def Tfm_RmsNormGradOp : Tfm_GradOp<"rms_norm_grad",
+    "Gradient of tfm.rms_norm; adds to `onto` when given"> {
+  let arguments = (ins Tfm_Float:$grad, Tfm_Float:$x, Tfm_Vector:$gamma,
+                       Tfm_Statistics:$rstd, Optional<Tfm_Float>:$onto);
+  let results = (outs Tfm_Float:$grad_x, Tfm_Vector:$grad_gamma);
+}
+
+def Tfm_LinearInputGradOp : Tfm_Op<"linear_input_grad", [
+    Pure, DeclareOpInterfaceMethods<Cost>,
+    DeclareOpInterfaceMethods<LowerToExec>, AttrSizedOperandSegments]> {
+  let summary = "Gradient of x of one linear, or of a group of them";
+  let description = [{
+    The sum over the group of `grad * weight`, one GEMM; adds to `onto` when
+    given.
+  }];
+  let arguments = (ins Variadic<Tfm_Activation>:$grads,
+                       Variadic<Tfm_Matrix>:$weights,
+                       Optional<Tfm_Activation>:$onto,
+                       OptionalAttr<I64Attr>:$group);
+  let results = (outs Tfm_Activation:$grad_x);
+  let assemblyFormat = [{
+    `(` $grads `)` `,` `(` $weights `)` (`onto` $onto^)?
+    (`group` `(` $group^ `)`)? attr-dict `:`
+    functional-type(operands, results)
+  }];
+}
+
+def Tfm_LinearWeightGradOp : Tfm_Op<"linear_weight_grad", [
+    Pure, DeclareOpInterfaceMethods<Cost>,
+    DeclareOpInterfaceMethods<LowerToExec>]> {
+  let summary = "Gradients of the weights of one linear, or of a group of them";
+  let description = "`grad^T x` for each gradient, one GEMM.";
+  let arguments = (ins Tfm_Activation:$x, Variadic<Tfm_Activation>:$grads,
+                       OptionalAttr<I64Attr>:$group);
+  let results = (outs Variadic<Tfm_Matrix>:$grad_weights);
+  let assemblyFormat = [{
+    $x `,` `(` $grads `)` (`group` `(` $group^ `)`)? attr-dict `:`
+    functional-type(operands, results)
+  }];
+}
+
+def Tfm_BiasGradOp : Tfm_GradOp<"bias_grad", "Gradient of a bias"> {
+  let arguments = (ins Tfm_Activation:$grad);
+  let results = (outs Tfm_Vector:$grad_bias);
+}
+
+def Tfm_GeluGradOp : Tfm_MathOp<"gelu_grad", [
+    AllTypesMatch<["grad", "x", "result"]>]> {
+  let summary = "Gradient of tfm.gelu";
+  let description = "grad times the derivative of gelu at x.";
+  let arguments = (ins Tfm_Activation:$grad, Tfm_Activation:$x,
+                       Tfm_GeluKindAttr:$kind);
+  let results = (outs Tfm_Activation:$result);
+  let assemblyFormat = "$grad `,` $x $kind attr-dict `:` type($grad)";
+}
+
+def Tfm_SiluGradOp : Tfm_MathOp<"silu_grad", [
+    AllTypesMatch<["grad", "x", "result"]>]> {
+  let summary = "Gradient of tfm.silu";
+  let description = "grad times the derivative of silu at x.";
+  let arguments = (ins Tfm_Activation:$grad, Tfm_Activation:$x);
+  let results = (outs Tfm_Activation:$result);
+  let assemblyFormat = "$grad `,` $x attr-dict `:` type($grad)";
+}
+
+def Tfm_GatedGradOp : Tfm_MathOp<"gated_grad", [
+    AllTypesMatch<["grad", "gate", "up", "grad_gate", "grad_up"]>]> {
+  let summary = "Gradients of tfm.gated";
+  let description = "Of the gate and of the other factor.";
+  let arguments = (ins Tfm_GateKindAttr:$kind, Tfm_Activation:$grad,
+                       Tfm_Activation:$gate, Tfm_Activation:$up);
+  let results = (outs Tfm_Activation:$grad_gate, Tfm_Activation:$grad_up);
+  let assemblyFormat = "$kind $grad `,` $gate `,` $up attr-dict `:` type($grad)";
+}
+
+def Tfm_AttentionGradOp : Tfm_MathOp<"attention_grad", [
+    AllTypesMatch<["grad", "q", "out", "grad_q"]>,
+    AllTypesMatch<["k", "v", "grad_k", "grad_v"]>]> {
+  let summary = "Gradients of tfm.attention";
+  let description = "Probabilities are recomputed from the log-sum-exp.";
+  let arguments = (ins Tfm_Heads:$grad, Tfm_Heads:$q, Tfm_Heads:$k,
+                       Tfm_Heads:$v, Tfm_Heads:$out, Tfm_Statistics:$lse,
+                       UnitAttr:$causal, OptionalAttr<I64Attr>:$window,
+                       F64Attr:$scale, OptionalAttr<StrAttr>:$dropout,
+                       OptionalAttr<F64Attr>:$p, OptionalAttr<I64Attr>:$key);
+  let results = (outs Tfm_Heads:$grad_q, Tfm_Heads:$grad_k, Tfm_Heads:$grad_v);
+  let assemblyFormat = [{
+    $grad `,` $q `,` $k `,` $v `,` $out `,` $lse (`causal` $causal^)?
+    (`window` `(` $window^ `)`)? `scale` `(` custom<Float>($scale) `)`
+    custom<NamedDropout>($dropout, $p) (`key` `(` $key^ `)`)? attr-dict `:`
+    type($q) `,` type($k) `,` type($lse)
+  }];
+}
+
+def Tfm_HeadLossGradOp : Tfm_GradOp<"head_loss_grad",
+    "Gradients of the sum and the target logit", [
+    AllTypesMatch<["sum", "grad_sum", "grad_target"]>]> {
+  let arguments = (ins Tfm_Scalar:$seed, Tfm_Statistics:$sum, Tfm_Ids:$labels,
+                       I64Attr:$ignore);
+  let results = (outs Tfm_Statistics:$grad_sum, Tfm_Statistics:$grad_target);
+}
+
+def Tfm_HeadRescaleGradOp : Tfm_GradOp<"head_rescale_grad",
+    "Gradient of the sum of tfm.head_rescale", [
+    AllTypesMatch<["grad", "max_local", "max_global", "result"]>]> {
+  let arguments = (ins Tfm_Statistics:$grad, Tfm_Statistics:$max_local,
+                       Tfm_Statistics:$max_global);
+  let results = (outs Tfm_Statistics:$result);
+}
+
+def Tfm_HeadStatsGradOp : Tfm_GradOp<"head_stats_grad",
+    "Gradients of hidden states and head weight; logits recomputed by tiles"> {
+  let arguments = (ins Tfm_Activation:$x, Tfm_Matrix:$weight, Tfm_Ids:$labels,
+                       Tfm_Statistics:$max, Tfm_Statistics:$grad_sum,
+                       Tfm_Statistics:$grad_target, I64Attr:$ignore);
+  let results = (outs Tfm_Activation:$grad_x, Tfm_Matrix:$grad_weight);
+}
+
+def Tfm_AccumulateGradientOp : Tfm_Op<"accumulate_gradient", [
+    DeclareOpInterfaceMethods<LowerToExec>]> {
+  let summary = "Adds to the gradient of a parameter";
+  let description = [{
+    `target` is a parameter of the function's block, or a tfm.shared when it is
+    a symbol.
+
+    ```mlir
+    func.func @f(%g: tensor<64xf32>) {
+      tfm.accumulate_gradient %g into "ln_1.weight" : tensor<64xf32>
+      tfm.accumulate_gradient %g into @wte : tensor<64xf32>
+      return
+    }
+    ```
+  }];
+  let arguments = (ins Tfm_Float:$gradient,
+                       AnyAttrOf<[StrAttr, FlatSymbolRefAttr]>:$target);
+  let assemblyFormat =
+    "$gradient `into` custom<Target>($target) attr-dict `:` type($gradient)";
+}
+
+//===----------------------------------------------------------------------===//
+// Functions and state
+//===----------------------------------------------------------------------===//
+
+def Tfm_FunctionOp : Tfm_Op<"function", [
+    FunctionOpInterface, IsolatedFromAbove, SingleBlock]> {
+  let summary = "What a program of the plan calls";
+  let description = [{
+    The forward, backward and eval functions of a block, and those of the step.
+    The last `saved` results of a forward function are kept in the block's frame
+    until the backward function of the same block, whose last `saved` arguments
+    they are.
+
+    **Constraints**
+    - (F1) the terminator returns the result types of the signature.
+    - (F2) 0 <= saved <= results (forward) or arguments (backward).
+
+    ```mlir
+    tfm.function @twice.eval(%x: tensor<2x8x8xf32>) -> tensor<2x8x8xf32> {
+      %y = tfm.add %x, %x : tensor<2x8x8xf32>
+      tfm.return %y : tensor<2x8x8xf32>
+    }
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name,
+                       TypeAttrOf<FunctionType>:$function_type,
+                       OptionalAttr<DictArrayAttr>:$arg_attrs,
+                       OptionalAttr<DictArrayAttr>:$res_attrs,
+                       OptionalAttr<StrAttr>:$block,
+                       DefaultValuedOptionalAttr<I64Attr, "0">:$saved_results,
+                       DefaultValuedOptionalAttr<I64Attr, "0">:$saved_arguments);
+  let regions = (region SizedRegion<1>:$body);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::llvm::ArrayRef<::mlir::Type> getArgumentTypes() {
+      return getFunctionType().getInputs();
+    }
+    ::llvm::ArrayRef<::mlir::Type> getResultTypes() {
+      return getFunctionType().getResults();
+    }
+    ::mlir::Region *getCallableRegion() { return &getBody(); }
+  }];
+}
+
+def Tfm_ReturnOp : Tfm_Op<"return", [Pure, Terminator, HasParent<"FunctionOp">]> {
+  let summary = "Ends a tfm.function";
+  let description = "Results, then saved values.";
+  let arguments = (ins Variadic<Tfm_Tensor>:$values);
+  let assemblyFormat = "($values^ `:` type($values))? attr-dict";
+}
+
+def Tfm_BucketOp : Tfm_Op<"bucket", [
+    Symbol, NoTerminator, SingleBlock, IsolatedFromAbove]> {
+  let summary = "Parameters kept, reduced and updated together";
+  let description = [{
+    One contiguous run of `elements` in each of the state regions: parameters,
+    gradients, moments, variances. Members start at multiples of 64 elements
+    (256 bytes), except inside a group of linears, whose weights follow each
+    other so that they form one matrix. Padding is zero and stays zero.
+
+    ```mlir
+    tfm.bucket @decayed decay elements(32768) at(0) {
+      tfm.member "layer" "attn.q.weight" at(0) stride(4096) instances(6) : tensor<64x64xf32>
+    }
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, UnitAttr:$decay,
+                       I64Attr:$elements, I64Attr:$offset);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $sym_name (`decay` $decay^)? `elements` `(` $elements `)`
+    `at` `(` $offset `)` attr-dict-with-keyword $body
+  }];
+}
+
+def Tfm_MemberOp : Tfm_Op<"member", [HasParent<"BucketOp">]> {
+  let summary = "A parameter in a bucket";
+  let description = [{
+    `block` is empty for a tfm.shared. Offsets and strides are in elements from
+    the start of the state regions; instance i is at offset + i * stride.
+  }];
+  let arguments = (ins StrAttr:$block, StrAttr:$name, I64Attr:$offset,
+                       I64Attr:$stride, I64Attr:$instances,
+                       TypeAttrOf<Tfm_Float>:$type);
+  let assemblyFormat = [{
+    $block $name `at` `(` $offset `)` `stride` `(` $stride `)`
+    `instances` `(` $instances `)` attr-dict `:` $type
+  }];
+}
+
+// The step's own functions work on buckets and counters.
+class Tfm_StepOp<string mnemonic, list<Trait> traits = []>
+    : Tfm_Op<mnemonic, [DeclareOpInterfaceMethods<LowerToExec>] # traits>;
+
+def Tfm_BucketGradientOp : Tfm_StepOp<"bucket_gradient", [Pure]> {
+  let summary = "The gradient of a bucket";
+  let description = "See tfm.bucket.";
+  let arguments = (ins FlatSymbolRefAttr:$bucket);
+  let results = (outs TensorRankOf<[F32], [1]>:$result);
+  let assemblyFormat = "$bucket attr-dict `:` type($result)";
+}
+
+def Tfm_ZeroGradientOp : Tfm_StepOp<"zero_gradient"> {
+  let summary = "Sets the gradient of a bucket to zero";
+  let description = "At the start of a step.";
+  let arguments = (ins FlatSymbolRefAttr:$bucket);
+  let assemblyFormat = "$bucket attr-dict";
+}
+
+def Tfm_SumSquaresOp : Tfm_StepOp<"sum_squares", [Pure]> {
+  let summary = "Sum of squares over several gradients, in f64";
+  let description = "The square of the global gradient norm.";
+  let arguments = (ins Variadic<TensorRankOf<[F32], [1]>>:$gradients);
+  let results = (outs Tfm_SquareSum:$result);
+  let assemblyFormat =
+    "$gradients attr-dict `:` type($gradients) `->` type($result)";
+}
+
+def Tfm_ClipScaleOp : Tfm_StepOp<"clip_scale", [Pure]> {
+  let summary = "Factor that brings the gradient norm down to the clip";
+  let description = "`min(1, clip / (norm + 1e-6))`; the clip is the run's.";
+  let arguments = (ins Tfm_SquareSum:$square_sum);
+  let results = (outs Tfm_Scalar:$result);
+  let assemblyFormat =
+    "$square_sum attr-dict `:` type($square_sum) `->` type($result)";
+}
+
+def Tfm_AdamWOp : Tfm_StepOp<"adamw"> {
+  let summary = "One AdamW step on a bucket";
+  let description = "On gradient times scale (Loshchilov and Hutter, 2019).";
+  let arguments = (ins FlatSymbolRefAttr:$bucket,
+                       TensorRankOf<[F32], [1]>:$gradient, Tfm_Scalar:$scale);
+  let assemblyFormat =
+    "$bucket `,` $gradient `,` $scale attr-dict `:` type($gradient) `,` type($scale)";
+}
+
+def Tfm_RecordOp : Tfm_StepOp<"record"> {
+  let summary = "Keeps a value in a counter";
+  let description = [{
+    Counters are named scalars that live through a step: loss sums, counts,
+    seeds, the square sum of gradients. With `add` the value is added.
+  }];
+  let arguments = (ins StrAttr:$counter, Tfm_Tensor:$value, UnitAttr:$add);
+  let assemblyFormat =
+    "$counter `,` $value (`add` $add^)? attr-dict `:` type($value)";
+}
+
+def Tfm_ZeroCounterOp : Tfm_StepOp<"zero_counter"> {
+  let summary = "Sets a counter to zero";
+  let description = "See tfm.record.";
+  let arguments = (ins StrAttr:$counter);
+  let assemblyFormat = "$counter attr-dict";
+}
+
+def Tfm_LossSeedOp : Tfm_StepOp<"loss_seed", [Pure]> {
+  let summary = "weight / count: where the backward starts";
+  let description = "A count of zero counts as one.";
+  let arguments = (ins Tfm_Count:$count, F64Attr:$weight);
+  let results = (outs Tfm_Scalar:$result);
+  let assemblyFormat = [{
+    $count `weight` `(` custom<Float>($weight) `)` attr-dict `:` type($count)
+    `->` type($result)
+  }];
+}
+
+#endif

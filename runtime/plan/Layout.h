@@ -1,0 +1,126 @@
+//===- Layout.h - The layout calculus ---------------------------*- C++ -*-===//
+//
+// Where the pieces of a tensor are. Per mesh axis a tensor is in one of four
+// states; the state of its gradient is the dual:
+//
+//   invariant    same value everywhere, gradient already summed   -> invariant
+//   replicated   same value, each rank uses it differently        -> partial
+//   shard        a dimension is split                             -> shard
+//   partial      the true value is the sum over the axis          -> replicated
+//
+// A layout holds for every dimension the ordered axes that split it, major to
+// minor, and the sets of replicated and partial axes; all other axes are
+// invariant. One canonical form: axis sets are bit masks, an axis occurs once,
+// nothing sharded means no dimensions stored.
+//
+// A plain value without heap storage: dialects use it inside an attribute.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MEGA_RUNTIME_PLAN_LAYOUT_H
+#define MEGA_RUNTIME_PLAN_LAYOUT_H
+
+#include "runtime/plan/Shape.h"
+#include "runtime/plan/Status.h"
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace mega {
+
+/// Mesh axes, fastest varying first, so that rank numbers agree with
+/// Megatron's default order. `pp` is placement, never part of a layout.
+enum class Axis : uint8_t { Tp = 0, Cp = 1, Dp = 2, Pp = 3, Ep = 4 };
+inline constexpr int kAxisCount = 5;
+std::string_view name(Axis axis);
+std::optional<Axis> findAxis(std::string_view name);
+
+/// Sizes of the mesh axes; 1 where an axis is not used.
+struct Mesh {
+  std::array<int64_t, kAxisCount> sizes = {1, 1, 1, 1, 1};
+
+  int64_t size(Axis axis) const { return sizes[static_cast<int>(axis)]; }
+  int64_t ranks() const;
+  friend bool operator==(const Mesh &, const Mesh &) = default;
+};
+
+enum class State : uint8_t { Invariant, Replicated, Shard, Partial };
+std::string_view name(State state);
+
+/// The state of the gradient of a value in `state`.
+constexpr State dual(State state) {
+  return state == State::Replicated ? State::Partial
+         : state == State::Partial  ? State::Replicated
+                                    : state;
+}
+
+/// What a partial value is combined with. Only sums have a dual.
+enum class Reduction : uint8_t { Sum = 0, Max = 1, Min = 2, Or = 3 };
+std::string_view name(Reduction reduction);
+
+struct Layout {
+  static constexpr int kMaxRank = BufferType::kMaxRank;
+
+  /// The axes that split one dimension, major to minor.
+  struct Dimension {
+    uint8_t count = 0;
+    std::array<Axis, kAxisCount> axes = {};
+    /// Extent after padding; 0 when it equals the logical one.
+    int64_t padded = 0;
+
+    void push(Axis axis) { axes[count++] = axis; }
+    friend bool operator==(const Dimension &, const Dimension &) = default;
+  };
+
+  /// Rank of the tensor when a dimension is sharded or padded, else 0.
+  uint8_t rank = 0;
+  std::array<Dimension, kMaxRank> dims = {};
+  /// Bit per axis.
+  uint8_t replicated = 0;
+  uint8_t partial = 0;
+  Reduction reduction = Reduction::Sum;
+
+  State state(Axis axis) const;
+  /// The dimension that `axis` splits, or -1.
+  int shardedDim(Axis axis) const;
+  bool isInvariant() const { return *this == Layout(); }
+
+  /// Every axis in its dual state; refused for max, min and or.
+  StatusOr<Layout> dual() const;
+
+  /// The rules that need no mesh: an axis occurs once, canonical spelling,
+  /// `tensorRank` dimensions when any is stored.
+  Status verify(int tensorRank) const;
+
+  /// `[{tp}, {}], replicated = {dp}`: the text inside `#dist.layout<...>`.
+  std::string str() const;
+
+  friend bool operator==(const Layout &, const Layout &) = default;
+};
+
+//===----------------------------------------------------------------------===//
+// Conversions between states (one axis at a time).
+//===----------------------------------------------------------------------===//
+
+enum class Conversion : uint8_t {
+  None,
+  Replicate,
+  AssumeInvariant,
+  Slice,
+  ToPartial,
+  AllGather,
+  AllToAll,
+  AllReduce,
+  ReduceScatter,
+};
+std::string_view name(Conversion conversion);
+
+/// The conversion that takes a value from `from` to `to`; nothing when there
+/// is none (partial to partial). Shard to shard means another dimension.
+std::optional<Conversion> conversion(State from, State to);
+
+} // namespace mega
+
+#endif // MEGA_RUNTIME_PLAN_LAYOUT_H
