@@ -139,26 +139,39 @@ Status AtomicFile::commit() {
   return syncDirectoryOf(path_);
 }
 
-StatusOr<std::string> readWholeFile(const std::string &path) {
+Status readInPieces(const std::string &path,
+                    const std::function<Status(std::string_view)> &consume) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (file.value < 0) {
     return osError("open", path);
   }
-  std::string content;
-  size_t used = 0;
+  return readInPieces(file.value, path, consume);
+}
+
+Status readInPieces(int descriptor, const std::string &path,
+                    const std::function<Status(std::string_view)> &consume) {
+  std::string buffer(kBufferBytes, '\0');
   while (true) {
-    content.resize(used + kBufferBytes);
-    const ssize_t count =
-        ::read(file.value, content.data() + used, kBufferBytes);
-    if (count < 0 && errno != EINTR) {
+    const ssize_t count = ::read(descriptor, buffer.data(), buffer.size());
+    if (count == 0) {
+      return Status::ok();
+    }
+    if (count > 0) {
+      MEGA_RETURN_IF_ERROR(
+          consume({buffer.data(), static_cast<size_t>(count)}));
+    } else if (errno != EINTR) {
       return osError("read", path);
     }
-    if (count == 0) {
-      content.resize(used);
-      return content;
-    }
-    used += count > 0 ? static_cast<size_t>(count) : 0;
   }
+}
+
+StatusOr<std::string> readWholeFile(const std::string &path) {
+  std::string content;
+  MEGA_RETURN_IF_ERROR(readInPieces(path, [&](std::string_view piece) {
+    content += piece;
+    return Status::ok();
+  }));
+  return content;
 }
 
 Status writeFully(int descriptor, std::span<const std::byte> bytes,

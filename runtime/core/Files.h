@@ -12,6 +12,7 @@
 #include "runtime/plan/Status.h"
 
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -99,7 +100,16 @@ private:
   std::vector<std::byte> buffer;
 };
 
-/// The whole content of a file; pipes and devices work as well.
+/// Hands the content of a file to `consume` in pieces of at most 256 KiB, until
+/// the end or the first error. Pipes and devices work as well. A piece lives
+/// for the call only.
+Status readInPieces(const std::string &path,
+                    const std::function<Status(std::string_view)> &consume);
+/// The same for a descriptor, which stays open; `path` is for the message.
+Status readInPieces(int descriptor, const std::string &path,
+                    const std::function<Status(std::string_view)> &consume);
+
+/// The whole content of a file, pipes and devices included.
 StatusOr<std::string> readWholeFile(const std::string &path);
 
 /// write(2) until all bytes are out, over interruptions and short writes.

@@ -247,6 +247,20 @@ void IndexedDataset::read(int64_t first, std::span<int32_t> out) const {
   });
 }
 
+std::pair<int64_t, int64_t> IndexedDataset::tokenRange() const {
+  return dispatch(type_, [&](auto zero) {
+    using T = decltype(zero);
+    T low = load<T>(bin.bytes(), 0);
+    T high = low;
+    for (int64_t i = 1; i < tokens_; ++i) {
+      const T token = load<T>(bin.bytes(), i * int64_t{sizeof(T)});
+      low = std::min(low, token);
+      high = std::max(high, token);
+    }
+    return std::pair<int64_t, int64_t>(low, high);
+  });
+}
+
 Status IndexedDataset::checkVocabulary(int64_t vocabulary) const {
   const int64_t position = dispatch(type_, [&](auto zero) {
     return findOutside<decltype(zero)>(bin.bytes(), tokens_,

@@ -31,6 +31,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace mega {
 
@@ -80,6 +81,8 @@ public:
   /// checkVocabulary() first.
   void read(int64_t first, std::span<int32_t> out) const;
 
+  /// Smallest and largest token; needs at least one. Reads the whole stream.
+  std::pair<int64_t, int64_t> tokenRange() const;
   /// Reads the whole stream once and reports the first token outside
   /// [0, vocabulary) with its document and its offset therein.
   Status checkVocabulary(int64_t vocabulary) const;
