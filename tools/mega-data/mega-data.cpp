@@ -48,6 +48,19 @@ Status inspect(const std::string &prefix, int64_t firstTokens) {
   return print(describeDataset(dataset, firstTokens));
 }
 
+/// CLI11's complaint in our words.
+Status usage(const CLI::App &app, const CLI::ParseError &error, int argc,
+             char **argv) {
+  std::string what = error.what();
+  if (app.get_subcommands().empty() && argc > 1 && argv[1][0] != '-') {
+    what = fmt::format("unknown command {} (commands: tokenize, inspect)",
+                       argv[1]);
+  } else if (!what.empty() && what[0] >= 'A' && what[0] <= 'Z') {
+    what[0] += 'a' - 'A';
+  }
+  return usageError("{}; see mega-data --help", what);
+}
+
 int report(const Status &status) {
   if (!status.isOk()) {
     fmt::print(stderr, "mega-data: error: {}\n", status.message());
@@ -101,7 +114,7 @@ int main(int argc, char **argv) {
     // --help, --version.
     return app.exit(request);
   } catch (const CLI::ParseError &error) {
-    return report(usageError("{}; see mega-data --help", error.what()));
+    return report(usage(app, error, argc, argv));
   }
   return report(tokenizeCommand->parsed() ? tokenize(options)
                                           : inspect(prefix, firstTokens));
