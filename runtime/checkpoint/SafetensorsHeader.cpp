@@ -143,6 +143,7 @@ StatusOr<Entry> parseEntry(const std::string &name, const Json &json,
 /// Tensors cover the data section without hole or overlap.
 Status checkCover(const std::vector<Entry> &entries, int64_t dataBytes) {
   std::vector<const Entry *> sorted;
+  sorted.reserve(entries.size());
   for (const Entry &entry : entries) {
     sorted.push_back(&entry);
   }

@@ -142,7 +142,7 @@ Status IndexedDataset::checkHeader() {
   documents_ = static_cast<int64_t>(indices) - 1;
   for (int64_t i = 0; hasModes && i < sequences_; ++i) {
     const auto at = static_cast<int64_t>(expected) + i;
-    if (const int mode = load<int8_t>(bytes, at); mode != 0) {
+    if (const auto mode = load<uint8_t>(bytes, at); mode != 0) {
       return badInput("{}: sequence {} has mode {}, only text (mode 0) is "
                       "supported",
                       index.path(), i, mode);
@@ -240,9 +240,10 @@ int64_t IndexedDataset::token(int64_t position) const {
 void IndexedDataset::read(int64_t first, std::span<int32_t> out) const {
   dispatch(type_, [&](auto zero) {
     for (size_t i = 0; i < out.size(); ++i) {
-      const int64_t position = first + static_cast<int64_t>(i);
-      out[i] = static_cast<int32_t>(
-          load<decltype(zero)>(bin.bytes(), position * int64_t{sizeof(zero)}));
+      const auto at = (first + static_cast<int64_t>(i)) * int64_t{sizeof(zero)};
+      // A negative i8 is a negative token.
+      // NOLINTNEXTLINE(bugprone-signed-char-misuse)
+      out[i] = static_cast<int32_t>(load<decltype(zero)>(bin.bytes(), at));
     }
   });
 }

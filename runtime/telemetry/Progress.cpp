@@ -33,7 +33,7 @@ char *formatDuration(char *out, double seconds) {
   if (!(seconds < 100.0 * 365 * 86400)) {
     return fmt::format_to(out, "-");
   }
-  const auto whole = static_cast<int64_t>(std::max(seconds, 0.0) + 0.5);
+  const int64_t whole = std::llround(std::max(seconds, 0.0));
   if (whole >= 86400) {
     return fmt::format_to(out, "{}d {:02}h", whole / 86400, whole / 3600 % 24);
   }
