@@ -34,7 +34,7 @@ struct Phase {
 };
 /// All phases, in order.
 llvm::ArrayRef<Phase> phases();
-/// Registers every phase as `--mega-<phase>`.
+/// Registers every phase as `--mega-phase-<phase>`.
 void registerPhases();
 
 } // namespace mega

@@ -70,7 +70,7 @@ struct PhaseOptions : PassPipelineOptions<PhaseOptions> {
 void mega::registerPhases() {
   for (const Phase &phase : phases()) {
     PassPipelineRegistration<PhaseOptions>(
-        ("mega-" + phase.name).str(), ("the " + phase.name + " phase").str(),
+        ("mega-phase-" + phase.name).str(), ("the " + phase.name + " phase").str(),
         [build = phase.build](OpPassManager &pm, const PhaseOptions &options) {
           build(pm, {options.sequence, options.batch, options.microBatches});
         });
