@@ -43,8 +43,11 @@ struct QueryBlock {
     std::fill(row, begin, 0.0f);
     std::fill(begin + seen.size(), row + keys.size(), 0.0f);
     if (problem.threshold != 0) {
-      rows::dropout(problem.counter(b, h, query, keys.begin), problem.key,
-                    problem.threshold, 1.0f, row, row, keys.size());
+      // From a multiple of four keys, as the counter counts.
+      const int64_t skip = (seen.begin - keys.begin) / 4 * 4;
+      rows::dropout(problem.counter(b, h, query, keys.begin + skip),
+                    problem.key, problem.threshold, 1.0f, row + skip,
+                    row + skip, seen.end - keys.begin - skip);
     }
   }
 

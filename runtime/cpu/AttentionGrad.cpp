@@ -43,6 +43,19 @@ struct KeyValueHead {
     }
   }
 
+  /// Drops elements of a row of scores that starts at `firstKey`.
+  void dropoutRow(int64_t h, int64_t query, int64_t firstKey, Range seen,
+                  float *row) const {
+    if (problem.threshold != 0) {
+      // From a multiple of four keys, as the counter counts.
+      const int64_t begin = seen.begin / 4 * 4;
+      row += begin - firstKey;
+      rows::dropout(problem.counter(b, h, query, begin), problem.key,
+                    problem.threshold, problem.keptFactor, row, row,
+                    seen.end - begin);
+    }
+  }
+
   /// From scores and gradOut v^T of a row to dropped-out probabilities and
   /// the gradient of the scores (times scale, for the products that follow).
   void softmaxGradRow(int64_t h, int64_t query, Range keys, float *p,
@@ -56,21 +69,14 @@ struct KeyValueHead {
     const int64_t skip = seen.begin - keys.begin;
     const int64_t rest = keys.end - seen.end;
     rows::scaledExp(1.0f, statistics(5, h)[query], p + skip, seen.size());
-    const PhiloxCounter counter = problem.counter(b, h, query, keys.begin);
-    if (problem.threshold != 0) {
-      rows::dropout(counter, problem.key, problem.threshold, problem.keptFactor,
-                    ds, ds, keys.size());
-    }
+    dropoutRow(h, query, keys.begin, seen, ds);
     rows::softmaxGrad(p + skip, statistics(9, h)[query], problem.scale,
                       ds + skip, seen.size());
     for (float *row : {p, ds}) {
       std::fill_n(row, skip, 0.0f);
       std::fill_n(row + keys.size() - rest, rest, 0.0f);
     }
-    if (problem.threshold != 0) {
-      rows::dropout(counter, problem.key, problem.threshold, problem.keptFactor,
-                    p, p, keys.size());
-    }
+    dropoutRow(h, query, keys.begin, seen, p);
   }
 
   void meet(int64_t h, Range queries, Range keys) const {
