@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <barrier>
 #include <chrono>
 #include <cstdint>
@@ -122,26 +123,27 @@ double gflops(const Library &library, const Problem &p, Buffers &data) {
   return best;
 }
 
-/// Two threads that call at once; true if every result has the same bits.
-bool concurrentCallsAgree(const Library &library, const Problem &p) {
+/// Threads that call at once; the number of results with other bits than a
+/// call alone.
+int wrongConcurrentCalls(const Library &library, const Problem &p) {
+  constexpr int kThreads = 8, kCalls = 5000;
   Buffers expected(p);
   library.run(p, expected.a.data(), expected.b.data(), expected.c.data());
-  bool same[2] = {true, true};
+  std::atomic<int> wrong{0};
   std::vector<std::thread> threads;
-  for (int t = 0; t < 2; ++t) {
-    threads.emplace_back([&, t] {
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&] {
       Buffers mine(p);
-      for (int i = 0; i < 200; ++i) {
-        std::fill(mine.c.begin(), mine.c.end(), 0.0f);
+      for (int i = 0; i < kCalls; ++i) {
         library.run(p, mine.a.data(), mine.b.data(), mine.c.data());
-        same[t] &= mine.c == expected.c;
+        wrong += mine.c != expected.c;
       }
     });
   }
   for (std::thread &thread : threads) {
     thread.join();
   }
-  return same[0] && same[1];
+  return wrong;
 }
 
 int steady(const Library &library) {
@@ -226,11 +228,9 @@ int main(int argc, char **argv) {
     std::printf("\n");
   }
   for (const Library &library : libraries) {
-    const bool same =
-        concurrentCallsAgree(library, {"", 96, 80, 112, false, true}) &&
-        concurrentCallsAgree(library, {"", 256, 192, 300, true, false});
-    std::printf("%s: concurrent calls %s\n", library.name.c_str(),
-                same ? "agree bit for bit" : "DIFFER");
+    std::printf("%s: %d wrong results of 40000 from eight threads\n",
+                library.name.c_str(),
+                wrongConcurrentCalls(library, {"", 24, 24, 24, false, true}));
   }
   return 0;
 }

@@ -7,11 +7,38 @@
 
 #include <algorithm>
 #include <atomic>
-#include <vector>
+#include <mutex>
+#include <thread>
 
-// OpenBLAS's own pool of packing buffers; every call takes one and returns it.
-extern "C" void *blas_memory_alloc(int);
-extern "C" void blas_memory_free(void *);
+// Every call of the library takes a packing buffer from its table and returns
+// it. The serial build does so without a lock: two threads may get the same
+// one. The linker sends these calls to us instead (--wrap, see CMakeLists.txt),
+// and each thread keeps a buffer of its own.
+extern "C" void *__real_blas_memory_alloc(int);
+extern "C" void __real_blas_memory_free(void *);
+
+namespace {
+std::mutex tableMutex;
+
+struct PackingBuffer {
+  void *data;
+
+  PackingBuffer() {
+    std::lock_guard lock(tableMutex);
+    data = __real_blas_memory_alloc(0);
+  }
+  ~PackingBuffer() {
+    std::lock_guard lock(tableMutex);
+    __real_blas_memory_free(data);
+  }
+};
+} // namespace
+
+extern "C" void *__wrap_blas_memory_alloc(int) {
+  thread_local PackingBuffer buffer;
+  return buffer.data;
+}
+extern "C" void __wrap_blas_memory_free(void *) {}
 
 namespace mega {
 namespace {
@@ -77,15 +104,17 @@ void gemm(ThreadPool &pool, const GemmShape &shape, Matrix<const float> a,
 }
 
 void warmUpGemm(ThreadPool &pool) {
-  static std::atomic<int> callers{0};
-  const int atOnce = callers.fetch_add(pool.threads()) + pool.threads();
-  std::vector<void *> buffers;
-  for (int i = 0; i < atOnce; ++i) {
-    buffers.push_back(blas_memory_alloc(0));
-  }
-  for (void *buffer : buffers) {
-    blas_memory_free(buffer);
-  }
+  // A task that waits for all others keeps its thread from taking a second.
+  std::atomic<int> arrived{0};
+  pool.parallelFor(pool.threads(), [&](int64_t, auto) {
+    const float a[4] = {1, 0, 0, 1};
+    float c[4];
+    gemmTile({2, 2, 2}, 1.0f, {a, 2}, {a, 2}, false, {c, 2});
+    arrived.fetch_add(1);
+    while (arrived.load() < pool.threads()) {
+      std::this_thread::yield();
+    }
+  });
 }
 
 void cpu::gemm(const KernelContext &ctx, const KernelArguments &args) {

@@ -44,9 +44,8 @@ struct GemmCut {
 };
 GemmCut gemmCut(int64_t m, int64_t n);
 
-/// Maps the library's packing buffers for all threads of this pool (and of the
-/// pools warmed up before), so that no later call makes a system call. Once
-/// per pool, before step 0.
+/// Lets every thread of the pool map its packing buffer, which it keeps, so
+/// that no later call makes a system call. Once per pool, before step 0.
 void warmUpGemm(ThreadPool &pool);
 
 } // namespace mega

@@ -72,10 +72,15 @@ void dropout(PhiloxCounter counter, PhiloxKey key, uint32_t threshold,
     draw(counter, key, words);
     counter[0] += static_cast<uint32_t>(kGroups);
     const int64_t count = std::min(n - begin, 4 * kGroups);
-    for (int64_t i = 0; i < count; ++i) {
-      const float kept = factor * x[begin + i];
-      y[begin + i] = words[i] >= threshold ? kept : 0.0f;
-    }
+    forLanes(count, [&](auto d, int64_t i) HWY_ATTR {
+      const hn::RebindToUnsigned<decltype(d)> unsignedLanes;
+      const auto word = hn::LoadU(unsignedLanes, words + i);
+      const auto drop = hn::Lt(word, hn::Set(unsignedLanes, threshold));
+      const auto kept =
+          hn::Mul(hn::Set(d, factor), hn::LoadU(d, x + begin + i));
+      hn::StoreU(hn::IfThenZeroElse(hn::RebindMask(d, drop), kept), d,
+                 y + begin + i);
+    });
   }
 }
 } // namespace mega::rows::HWY_NAMESPACE

@@ -76,4 +76,26 @@ TEST(GemmCut, CoversEveryShapeWithBalancedTiles) {
   }
 }
 
+// A library that shares a packing buffer between calls fails here.
+TEST(GemmTile, ManyThreadsAtOnceDoNotDisturbEachOther) {
+  ThreadPool pool(8);
+  warmUpGemm(pool);
+  const int64_t n = 24;
+  std::vector<float> a(n * n), expected(n * n);
+  for (int64_t i = 0; i < n * n; ++i) {
+    a[i] = static_cast<float>(i % 17 - 8);
+  }
+  gemmTile({n, n, n}, 1.0f, {a.data(), n}, {a.data(), n}, false,
+           {expected.data(), n});
+  std::atomic<int> wrong{0};
+  pool.parallelFor(8, [&](int64_t, auto) {
+    for (int call = 0; call < 5000; ++call) {
+      float c[n * n];
+      gemmTile({n, n, n}, 1.0f, {a.data(), n}, {a.data(), n}, false, {c, n});
+      wrong += !std::equal(expected.begin(), expected.end(), c);
+    }
+  });
+  EXPECT_EQ(wrong, 0);
+}
+
 } // namespace
