@@ -4,7 +4,7 @@
 // pairs, beside a plain product on the same pool; bandwidth-bound kernels in
 // GB/s of their operands.
 //
-//   bench-kernels [THREADS]
+//   bench-kernels [THREADS [gemm|attention|head|bandwidth]]
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/core/ThreadPool.h"
@@ -15,6 +15,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <string>
 #include <vector>
 
 using namespace mega;
@@ -155,16 +156,28 @@ struct Bench {
 int main(int argc, char **argv) {
   Bench bench{.pool = ThreadPool(argc > 1 ? std::atoi(argv[1]) : 1)};
   warmUpGemm(bench.pool);
-  bench.gemmRow(1024, 768, 768);
-  bench.gemmRow(512, 512, 64);
-  for (bool causal : {false, true}) {
-    bench.attention(1, 512, 4, 64, causal, 0);
+  const std::string only = argc > 2 ? argv[2] : "";
+  const auto wanted = [&](const char *group) {
+    return only.empty() || only == group;
+  };
+  if (wanted("gemm")) {
+    bench.gemmRow(1024, 768, 768);
+    bench.gemmRow(512, 512, 64);
   }
-  bench.attention(1, 1024, 4, 128, true, 0);
-  bench.attention(4, 128, 4, 16, true, 0);
-  bench.attention(1, 512, 4, 64, true, 0.1);
-  bench.head(1024, 256, 8192);
-  bench.head(512, 768, 8192);
-  bench.bandwidth(1024, 768);
+  if (wanted("attention")) {
+    for (bool causal : {false, true}) {
+      bench.attention(1, 512, 4, 64, causal, 0);
+    }
+    bench.attention(1, 1024, 4, 128, true, 0);
+    bench.attention(4, 128, 4, 16, true, 0);
+    bench.attention(1, 512, 4, 64, true, 0.1);
+  }
+  if (wanted("head")) {
+    bench.head(1024, 256, 8192);
+    bench.head(512, 768, 8192);
+  }
+  if (wanted("bandwidth")) {
+    bench.bandwidth(1024, 768);
+  }
   return 0;
 }

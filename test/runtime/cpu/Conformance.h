@@ -64,7 +64,7 @@ private:
   BufferType type_;
 };
 
-/// value() is `parameter`'s device.
+/// A test with its device and what changes from step to step.
 class Conformance : public testing::TestWithParam<TestDevice *> {
 protected:
   StepScalars scalars;
