@@ -16,6 +16,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -82,6 +83,11 @@ protected:
 /// less than the terms that are added.
 void expectClose(const Buffer &actual, const reference::Values &expected,
                  double roundings, double scale = 0);
+
+/// Test listings name the device, not its address.
+inline void PrintTo(TestDevice *device, std::ostream *out) {
+  *out << device->name();
+}
 
 /// The devices this binary was linked with.
 std::vector<TestDevice *> testDevices();
