@@ -118,6 +118,7 @@ private:
   SmallVector<std::pair<Value, std::string>> records;
   SmallVector<std::pair<int, exec::BufferType>> savedData;
   std::map<int, Value> rootValues;
+  llvm::DenseMap<std::pair<int, Type>, Value> slices;
   std::map<int, int64_t> frameOffsets;
   OpBuilder *prelude = nullptr;
 };
@@ -353,7 +354,8 @@ void FunctionLowering::computeLifetimes() {
     buffers.data(number).saved = true;
   }
   auto terminator = cast<tfm::ReturnOp>(function.getBody().front().back());
-  for (Value value : terminator.getValues()) {
+  const auto saved = static_cast<int64_t>(function.getSavedResults());
+  for (Value value : terminator.getValues().drop_back(saved)) {
     buffers.data(dataOf(value)).lastUse = Buffers::kForever;
   }
 }
@@ -630,8 +632,12 @@ Value FunctionLowering::bufferOf(OpBuilder &builder, int number,
   if (wanted == rootType && data.column == 0) {
     return root;
   }
-  return exec::SliceOp::create(builder, function.getLoc(), wanted, root,
-                               data.column);
+  Value &slice = slices[{number, wanted}];
+  if (!slice) {
+    slice = exec::SliceOp::create(*prelude, function.getLoc(), wanted, root,
+                                  data.column);
+  }
+  return slice;
 }
 
 /// Parameters or gradients whose rows follow each other, as one matrix.

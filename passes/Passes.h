@@ -2,6 +2,8 @@
 #ifndef MEGA_PASSES_PASSES_H
 #define MEGA_PASSES_PASSES_H
 
+#include "dialects/Register.h"
+
 #include "mlir/Pass/Pass.h"
 
 #include <string>

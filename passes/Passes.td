@@ -48,6 +48,7 @@ def VerifyModel : Pass<"mega-verify-model", "::mlir::ModuleOp"> {
 //===----------------------------------------------------------------------===//
 
 def AnnotateLayouts : Pass<"mega-annotate-layouts", "::mlir::ModuleOp"> {
+  let dependentDialects = ["::mega::dist::DistDialect"];
   let summary = "Gives every value a layout";
   let description = [{
     On one rank every value is invariant. Afterwards every tensor type has an
@@ -120,6 +121,7 @@ def VerifyState : Pass<"mega-verify-state", "::mlir::ModuleOp"> {
 //===----------------------------------------------------------------------===//
 
 def EmitSchedule : Pass<"mega-emit-schedule", "::mlir::ModuleOp"> {
+  let dependentDialects = ["::mega::exec::ExecDialect", "::mega::pipe::PipeDialect"];
   let summary = "Turns the model into programs and a schedule";
   let description = [{
     One stage: forward and backward of every micro-batch in turn, between the
@@ -146,6 +148,7 @@ def FuseKernels : Pass<"mega-fuse-kernels", "::mlir::ModuleOp"> {
 }
 
 def LowerToExec : Pass<"mega-lower-to-exec", "::mlir::ModuleOp"> {
+  let dependentDialects = ["::mega::exec::ExecDialect", "::mega::pipe::PipeDialect"];
   let summary = "Turns functions into launches over buffers";
   let description = [{
     Ops state their launches (interface LowerToExec); this pass gives every
@@ -158,6 +161,7 @@ def LowerToExec : Pass<"mega-lower-to-exec", "::mlir::ModuleOp"> {
 }
 
 def PlanMemory : Pass<"mega-plan-memory", "::mlir::ModuleOp"> {
+  let dependentDialects = ["::mega::exec::ExecDialect"];
   let summary = "Gives every buffer its place";
   let description = [{
     Scratch by lifetime, first fit; carry between calls likewise; then the size
