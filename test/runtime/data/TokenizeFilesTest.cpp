@@ -1,0 +1,120 @@
+#include "runtime/data/TokenizeFiles.h"
+
+#include "runtime/data/DescribeDataset.h"
+#include "test/runtime/data/IndexBytes.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+using namespace mega;
+using namespace mega::test;
+using testing::HasSubstr;
+
+namespace {
+
+class TokenizeFilesTest : public testing::Test {
+protected:
+  std::string input(std::string_view name, std::string_view text) const {
+    writeFile(directory.file(name), text);
+    return directory.file(name);
+  }
+
+  /// The documents of the dataset, 256 as `$`.
+  std::vector<std::string> documents() const {
+    const auto dataset = IndexedDataset::open(directory.file("out"));
+    EXPECT_TRUE(dataset.isOk()) << dataset.status().message();
+    std::vector<std::string> result;
+    for (int64_t i = 0; i < dataset->documents(); ++i) {
+      result.emplace_back();
+      for (int64_t j = dataset->documentStart(i);
+           j < dataset->documentStart(i + 1); ++j) {
+        const int64_t token = dataset->token(j);
+        result.back() += token == 256 ? '$' : static_cast<char>(token);
+      }
+    }
+    return result;
+  }
+
+  StatusOr<TokenizeCounts> tokenize(const std::vector<std::string> &inputs,
+                                    const std::string &separator = "") const {
+    return tokenizeFiles({inputs, directory.file("out"), separator});
+  }
+
+  TemporaryDirectory directory;
+};
+
+} // namespace
+
+TEST_F(TokenizeFilesTest, AFileIsADocument) {
+  const auto counts =
+      tokenize({input("a", "hello"), input("b", "x\ny\n"), input("c", "")});
+  ASSERT_TRUE(counts.isOk()) << counts.status().message();
+  EXPECT_EQ(counts->documents, 2);
+  EXPECT_EQ(counts->tokens, 11);
+  EXPECT_EQ(counts->emptyDocuments, 1);
+  EXPECT_EQ(counts->type, TokenType::U16);
+  EXPECT_THAT(documents(), testing::ElementsAre("hello$", "x\ny\n$"));
+}
+
+TEST_F(TokenizeFilesTest, ASeparatorEndsADocument) {
+  const auto counts = tokenize(
+      {input("a", "one||two|three||||four|"), input("b", "five||")}, "||");
+  ASSERT_TRUE(counts.isOk()) << counts.status().message();
+  EXPECT_EQ(counts->emptyDocuments, 1);
+  EXPECT_THAT(documents(),
+              testing::ElementsAre("one$", "two|three$", "four|$", "five$"));
+}
+
+TEST_F(TokenizeFilesTest, ASeparatorMayStraddleTwoPieces) {
+  // Pieces end at multiples of 256 KiB.
+  for (size_t offset = 0; offset < 5; ++offset) {
+    const std::string first((size_t{1} << 18) - offset, 'a');
+    ASSERT_TRUE(tokenize({input("a", first + "<|>" + "b")}, "<|>").isOk());
+    EXPECT_EQ(documents(), (std::vector<std::string>{first + "$", "b$"}));
+  }
+}
+
+TEST_F(TokenizeFilesTest, FailureLeavesNothingBehind) {
+  const auto missing = tokenize({input("a", "text"), directory.file("b")});
+  EXPECT_EQ(missing.status().code(), Code::Io);
+  EXPECT_EQ(missing.status().message(), "cannot open " + directory.file("b") +
+                                            ": No such file or directory");
+  const auto empty = tokenize({input("a", "")});
+  EXPECT_EQ(empty.status().code(), Code::BadInput);
+  EXPECT_EQ(empty.status().message(), "no text in " + directory.file("a"));
+  EXPECT_EQ(directory.count(), 1);
+}
+
+TEST_F(TokenizeFilesTest, AFolderIsNoText) {
+  EXPECT_EQ(tokenize({directory.path}).status().message(),
+            "cannot read " + directory.path + ": Is a directory");
+}
+
+TEST_F(TokenizeFilesTest, TheDescriptionShowsTheText) {
+  ASSERT_TRUE(tokenize({input("a", "a \"q\"\n\x1b"), input("b", "b")}).isOk());
+  const auto dataset = IndexedDataset::open(directory.file("out"));
+  ASSERT_TRUE(dataset.isOk());
+  EXPECT_EQ(describeDataset(*dataset, 8),
+            "token type    u16\n"
+            "documents     2\n"
+            "sequences     2\n"
+            "tokens        10\n"
+            "lengths       2 to 8 tokens, 5.0 on average\n"
+            "token ids     10 to 256\n"
+            "first tokens  97 32 34 113 34 10 27 256\n"
+            "as bytes      \"a \\\"q\\\"\\n\\x1b\"\n");
+}
+
+TEST_F(TokenizeFilesTest, TheDescriptionOfNothingIsShort) {
+  IndexBytes index;
+  index.lengths.clear();
+  index.offsets.clear();
+  index.documents = {0};
+  writeDataset(directory.file("out"), index, "");
+  const auto dataset = IndexedDataset::open(directory.file("out"));
+  ASSERT_TRUE(dataset.isOk());
+  EXPECT_EQ(describeDataset(*dataset), "token type    u16\n"
+                                       "documents     0\n"
+                                       "sequences     0\n"
+                                       "tokens        0\n");
+}

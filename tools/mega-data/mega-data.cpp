@@ -1,0 +1,121 @@
+// mega-data: prepares and inspects training data. A thin main: the work is in
+// runtime/data.
+#include "runtime/data/ByteTokenizer.h"
+#include "runtime/data/DescribeDataset.h"
+#include "runtime/data/TokenizeFiles.h"
+
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+
+using namespace mega;
+
+namespace {
+
+constexpr const char *kFooter =
+    "Examples:\n"
+    "  mega-data tokenize book.txt --tokenizer byte -o data/book\n"
+    "  zcat pages.gz | mega-data tokenize - -o data/pages "
+    "--document-separator '<|end|>'\n"
+    "  mega-data inspect data/book\n"
+    "\n"
+    "Exit codes: 0 ok, 2 wrong usage, 65 bad data, 74 input/output error\n";
+
+Status print(std::string_view text) {
+  const bool done =
+      std::fwrite(text.data(), 1, text.size(), stdout) == text.size() &&
+      std::fflush(stdout) == 0;
+  return done ? Status::ok() : osError("write", "standard output");
+}
+
+Status tokenize(const TokenizeOptions &options) {
+  MEGA_ASSIGN_OR_RETURN(const TokenizeCounts counts, tokenizeFiles(options));
+  std::string text = fmt::format(
+      "wrote {0}.bin and {0}.idx: documents {1}, tokens {2}, type {3}, "
+      "vocabulary {4}\n",
+      options.prefix, counts.documents, counts.tokens, name(counts.type),
+      ByteTokenizer::kVocabulary);
+  if (counts.emptyDocuments > 0) {
+    text += fmt::format("left out {} documents without text\n",
+                        counts.emptyDocuments);
+  }
+  return print(text);
+}
+
+Status inspect(const std::string &prefix, int64_t firstTokens) {
+  MEGA_ASSIGN_OR_RETURN(const IndexedDataset dataset,
+                        IndexedDataset::open(prefix));
+  return print(describeDataset(dataset, firstTokens));
+}
+
+/// CLI11's complaint in our words.
+Status usage(const CLI::App &app, const CLI::ParseError &error, int argc,
+             char **argv) {
+  std::string what = error.what();
+  if (app.get_subcommands().empty() && argc > 1 && argv[1][0] != '-') {
+    what = fmt::format("unknown command {} (commands: tokenize, inspect)",
+                       argv[1]);
+  } else if (!what.empty() && what[0] >= 'A' && what[0] <= 'Z') {
+    what[0] += 'a' - 'A';
+  }
+  return usageError("{}; see mega-data --help", what);
+}
+
+int report(const Status &status) {
+  if (!status.isOk()) {
+    fmt::print(stderr, "mega-data: error: {}\n", status.message());
+  }
+  return static_cast<int>(status.code());
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  CLI::App app("Prepares and inspects training data: Megatron .bin/.idx pairs.",
+               "mega-data");
+  app.set_version_flag("--version", "mega-data " MEGA_VERSION);
+  app.require_subcommand(1);
+  app.footer(kFooter);
+
+  TokenizeOptions options;
+  std::string tokenizer = "byte";
+  CLI::App *tokenizeCommand = app.add_subcommand(
+      "tokenize", "Turn text into PREFIX.bin and PREFIX.idx");
+  tokenizeCommand
+      ->add_option("TEXT", options.inputs,
+                   "Text files, or - for standard input")
+      ->required();
+  tokenizeCommand
+      ->add_option("--tokenizer", tokenizer,
+                   "byte: 256 bytes and the end-of-document id 256")
+      ->check(CLI::IsMember({"byte"}))
+      ->capture_default_str();
+  tokenizeCommand->add_option("-o,--output", options.prefix, "Output prefix")
+      ->type_name("PREFIX")
+      ->required();
+  tokenizeCommand->add_option(
+      "--document-separator", options.documentSeparator,
+      "Text between documents (default: a file is a document)");
+
+  std::string prefix;
+  int64_t firstTokens = 16;
+  CLI::App *inspectCommand =
+      app.add_subcommand("inspect", "Check a dataset and print what is in it");
+  inspectCommand->add_option("PREFIX", prefix, "Path without .bin or .idx")
+      ->required();
+  inspectCommand
+      ->add_option("--first", firstTokens, "Tokens to print from the start")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success &request) {
+    // --help, --version.
+    return app.exit(request);
+  } catch (const CLI::ParseError &error) {
+    return report(usage(app, error, argc, argv));
+  }
+  return report(tokenizeCommand->parsed() ? tokenize(options)
+                                          : inspect(prefix, firstTokens));
+}
