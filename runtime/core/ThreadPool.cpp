@@ -1,5 +1,7 @@
 #include "runtime/core/ThreadPool.h"
 
+#include "runtime/core/Denormals.h"
+
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -22,6 +24,7 @@ void ThreadPool::AlignedFree::operator()(std::byte *data) const {
 
 ThreadPool::ThreadPool(int threads, size_t scratchBytes)
     : scratchBytes(scratchBytes) {
+  flushDenormals();
   for (int i = 0; i < threads; ++i) {
     auto *data = static_cast<std::byte *>(
         ::operator new[](scratchBytes, std::align_val_t{64}));
@@ -81,6 +84,7 @@ void ThreadPool::drain(int thread) {
 }
 
 void ThreadPool::work(int thread) {
+  flushDenormals();
   uint32_t seen = 0;
   for (;;) {
     for (int spin = 0; spin < kSpins; ++spin) {

@@ -58,7 +58,9 @@ constexpr uint64_t hashName(std::string_view name) {
 /// attribute: the hash of block name and dropout name.
 constexpr uint64_t dropoutKey(uint64_t seed, int64_t step, int64_t nameKey,
                               int64_t application) {
-  uint64_t key = mixKey(seed, static_cast<uint64_t>(nameKey));
+  // The seed is mixed alone first: seed ^ name would let them trade places.
+  uint64_t key = mixKey(0, seed);
+  key = mixKey(key, static_cast<uint64_t>(nameKey));
   key = mixKey(key, static_cast<uint64_t>(step));
   return mixKey(key, static_cast<uint64_t>(application));
 }

@@ -1,0 +1,59 @@
+#include "runtime/cpu/CpuKernels.h"
+
+#include "runtime/cpu/KernelList.h"
+
+#include <iterator>
+
+namespace mega {
+namespace {
+/// In the order of the enumerators.
+constexpr KernelFunction kFunctions[] = {
+    cpu::gemm,
+    cpu::embedding,
+    cpu::embeddingGrad,
+    cpu::addPositions,
+    cpu::positionsGrad,
+    cpu::layerNorm,
+    cpu::layerNormGrad,
+    cpu::rmsNorm,
+    cpu::rmsNormGrad,
+    cpu::addLayerNorm,
+    cpu::addRmsNorm,
+    cpu::addBias,
+    cpu::biasGrad,
+    cpu::biasGelu,
+    cpu::gelu,
+    cpu::geluGrad,
+    cpu::silu,
+    cpu::siluGrad,
+    cpu::gated,
+    cpu::gatedGrad,
+    cpu::add,
+    cpu::dropout,
+    cpu::ropeTable,
+    cpu::rope,
+    cpu::attention,
+    cpu::attentionGrad,
+    cpu::headStats,
+    cpu::headRescale,
+    cpu::headLoss,
+    cpu::headLossGrad,
+    cpu::headRescaleGrad,
+    cpu::headStatsGrad,
+    cpu::countValid,
+    cpu::lossSeed,
+    cpu::zero,
+    cpu::copy,
+    cpu::accumulate,
+    cpu::sumSquares,
+    cpu::clipScale,
+    cpu::adamW,
+};
+static_assert(std::size(kFunctions) == kKernelCount);
+} // namespace
+
+KernelFunction cpuKernel(Kernel kernel) {
+  return kFunctions[static_cast<size_t>(kernel)];
+}
+
+} // namespace mega

@@ -1,0 +1,19 @@
+//===- CpuKernels.h - The CPU device ----------------------------*- C++ -*-===//
+//
+// The CPU's implementation of every kernel of runtime/plan/Kernels.h, in f32.
+// Before the first launch: one `warmUpGemm` (Gemm.h) for each pool.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MEGA_RUNTIME_CPU_CPUKERNELS_H
+#define MEGA_RUNTIME_CPU_CPUKERNELS_H
+
+#include "runtime/core/Kernel.h"
+
+namespace mega {
+
+/// Never null. Kernels compute in the calling thread and ctx.pool.
+KernelFunction cpuKernel(Kernel kernel);
+
+} // namespace mega
+
+#endif // MEGA_RUNTIME_CPU_CPUKERNELS_H

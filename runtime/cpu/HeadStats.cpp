@@ -1,0 +1,102 @@
+//===- HeadStats.cpp - Softmax statistics of logits that never exist ------===//
+#include "runtime/cpu/Gemm.h"
+#include "runtime/cpu/KernelList.h"
+#include "runtime/cpu/Parallel.h"
+#include "runtime/cpu/rows/Rows.h"
+
+#include <cmath>
+
+namespace mega {
+namespace {
+/// Logits of tokens [token, token + tokens) and vocabulary rows [first, first
+/// + columns), in scratch with rows of `columns`.
+struct LogitTile {
+  int64_t token, tokens, first, columns;
+  float *logits;
+
+  float *row(int64_t i) const { return logits + i * columns; }
+  Matrix<float> matrix() const { return {logits, columns}; }
+};
+
+Matrix<const float> rowsFrom(const View &view, int64_t row) {
+  return {view.row<float>(row), view.rowStride};
+}
+
+/// body(tile) for the tiles of x w^T, vocabulary innermost.
+template <typename Body>
+void forLogitTiles(ThreadPool &pool, const View &x, const View &w,
+                   const View &scratch, Body &&body) {
+  const HeadTile cut = headTile(x.rows(), w.rows());
+  for (int64_t token = 0; token < x.rows(); token += cut.tokens) {
+    for (int64_t first = 0; first < w.rows(); first += cut.columns) {
+      const LogitTile tile = {token, std::min(cut.tokens, x.rows() - token),
+                              first, std::min(cut.columns, w.rows() - first),
+                              scratch.as<float>()};
+      gemm(pool, {tile.tokens, tile.columns, x.rowSize(), false, true},
+           rowsFrom(x, token), rowsFrom(w, first), false, tile.matrix());
+      body(tile);
+    }
+  }
+}
+
+/// The label's column in the tile, or -1.
+int64_t labelColumn(const LogitTile &tile, int32_t label,
+                    const KernelArguments &args) {
+  const int64_t column = label - args.integers[1] - tile.first;
+  const bool here =
+      label != args.integers[0] && column >= 0 && column < tile.columns;
+  return here ? column : -1;
+}
+} // namespace
+
+void cpu::headStats(const KernelContext &ctx, const KernelArguments &args) {
+  const int32_t *labels = args[2].as<int32_t>();
+  float *max = args[3].as<float>(), *sum = args[4].as<float>();
+  float *target = args[5].as<float>();
+  forLogitTiles(ctx.pool, args[0], args[1], args[6], [&](const LogitTile &t) {
+    forRows(ctx.pool, t.tokens, 4 * t.columns, [&](int64_t i) {
+      const int64_t token = t.token + i;
+      const float *logits = t.row(i);
+      const float best = rows::maximum(logits, t.columns);
+      if (t.first == 0) {
+        max[token] = best;
+        sum[token] = rows::sumExp(best, logits, t.columns);
+        target[token] = 0;
+      } else {
+        const float before = max[token], after = std::max(before, best);
+        max[token] = after;
+        sum[token] = sum[token] * std::exp(before - after) +
+                     rows::sumExp(after, logits, t.columns);
+      }
+      if (const int64_t c = labelColumn(t, labels[token], args); c >= 0) {
+        target[token] = logits[c];
+      }
+    });
+  });
+}
+
+void cpu::headStatsGrad(const KernelContext &ctx, const KernelArguments &args) {
+  const View &x = args[0], &w = args[1], &gradX = args[6], &gradW = args[7];
+  const int32_t *labels = args[2].as<int32_t>();
+  const float *max = args[3].as<float>(), *gradSum = args[4].as<float>();
+  const float *gradTarget = args[5].as<float>();
+  const int64_t hidden = x.rowSize();
+  forLogitTiles(ctx.pool, x, w, args[8], [&](const LogitTile &t) {
+    forRows(ctx.pool, t.tokens, 4 * t.columns, [&](int64_t i) {
+      const int64_t token = t.token + i;
+      float *logits = t.row(i);
+      rows::scaledExp(gradSum[token], max[token], logits, t.columns);
+      if (const int64_t c = labelColumn(t, labels[token], args); c >= 0) {
+        logits[c] += gradTarget[token];
+      }
+    });
+    gemm(ctx.pool, {t.tokens, hidden, t.columns}, {t.logits, t.columns},
+         rowsFrom(w, t.first), t.first != 0,
+         {gradX.row<float>(t.token), gradX.rowStride});
+    gemm(ctx.pool, {t.columns, hidden, t.tokens, true, false},
+         {t.logits, t.columns}, rowsFrom(x, t.token), true,
+         {gradW.row<float>(t.first), gradW.rowStride});
+  });
+}
+
+} // namespace mega

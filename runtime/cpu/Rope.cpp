@@ -1,0 +1,39 @@
+//===- Rope.cpp - Rotary position embedding -------------------------------===//
+#include "runtime/cpu/KernelList.h"
+#include "runtime/cpu/Parallel.h"
+#include "runtime/cpu/rows/Rows.h"
+
+#include <cmath>
+
+namespace mega {
+void cpu::ropeTable(const KernelContext &ctx, const KernelArguments &args) {
+  const View &table = args[0];
+  const int64_t half = table.dims[1] / 2;
+  const double base = args.floats[0];
+  forRows(ctx.pool, table.rows(), 32 * table.rowSize(), [&](int64_t s) {
+    float *row = table.row<float>(s);
+    for (int64_t i = 0; i < half; ++i) {
+      const double exponent = -static_cast<double>(i) / half;
+      const double angle = s * std::pow(base, exponent);
+      row[i] = static_cast<float>(std::cos(angle));
+      row[half + i] = static_cast<float>(std::sin(angle));
+    }
+  });
+}
+
+void cpu::rope(const KernelContext &ctx, const KernelArguments &args) {
+  const View &x = args[0], &table = args[1], &y = args[2];
+  const int64_t sequence = x.dims[1], heads = x.dims[2], dim = x.dims[3];
+  const int64_t half = dim / 2;
+  forRows(ctx.pool, x.rows(), 2 * x.rowSize(), [&](int64_t row) {
+    const float *cos = table.row<float>(row % sequence);
+    for (int64_t h = 0; h < heads; ++h) {
+      const float *from = at(x, row, h * dim);
+      float *to = at(y, row, h * dim);
+      rows::rotate(from, from + half, cos, cos + half, args.integers[0], to,
+                   to + half, half);
+    }
+  });
+}
+
+} // namespace mega

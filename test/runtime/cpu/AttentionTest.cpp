@@ -1,0 +1,178 @@
+#include "test/runtime/cpu/Conformance.h"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace mega;
+using reference::AttentionShape;
+using reference::Values;
+
+namespace {
+
+class AttentionTest : public Conformance {
+protected:
+  /// Forward and backward with column slices of one buffer's stride.
+  void compare(AttentionShape s) {
+    const int64_t b = s.batch, n = s.sequence, d = s.dim;
+    const int64_t width = (s.heads + 2 * s.kvHeads) * d;
+    scalars.seed = 5;
+    scalars.step = 3;
+    application = 2;
+    firstSample = 17;
+    const int64_t name = 1234;
+    s.dropoutKey = dropoutKey(scalars.seed, scalars.step, name, application);
+    s.firstSample = firstSample;
+    Buffer q = Buffer::random({b, n, s.heads, d}, 1, width - s.heads * d);
+    Buffer k = Buffer::random({b, n, s.kvHeads, d}, 2, width - s.kvHeads * d);
+    Buffer v = Buffer::random({b, n, s.kvHeads, d}, 3, width - s.kvHeads * d);
+    Buffer out = Buffer::zeros({b, n, s.heads, d}, 3);
+    Buffer lse = Buffer::zeros({b * s.heads, n});
+    launch(Kernel::Attention, {&q, &k, &v, &out, &lse},
+           {s.causal, s.window, name}, {s.scale, s.dropout});
+    const auto expected =
+        reference::attention(s, q.values(), k.values(), v.values());
+    // Scores of magnitude up to about 10 carry some ten roundings each into
+    // exp; sums over keys average them.
+    expectClose(out, expected.out, 100);
+    expectClose(lse, expected.lse, 100);
+
+    Buffer gradOut = Buffer::random({b, n, s.heads, d}, 4, 5);
+    Buffer gradQ = q, gradK = k, gradV = v;
+    Buffer delta = Buffer::zeros({b * s.heads, n});
+    launch(Kernel::AttentionGrad,
+           {&gradOut, &q, &k, &v, &out, &lse, &gradQ, &gradK, &gradV, &delta},
+           {s.causal, s.window, name}, {s.scale, s.dropout});
+    const auto grad = reference::attentionGrad(s, gradOut.values(), q.values(),
+                                               k.values(), v.values());
+    // With one visible key the scores' gradient cancels to zero.
+    const double terms = std::abs(
+        *std::max_element(grad.v.begin(), grad.v.end(), [](double a, double b) {
+          return std::abs(a) < std::abs(b);
+        }));
+    expectClose(gradQ, grad.q, 200, terms);
+    expectClose(gradK, grad.k, 200, terms);
+    expectClose(gradV, grad.v, 200);
+  }
+};
+MEGA_FOR_EVERY_DEVICE(AttentionTest);
+
+AttentionShape grouped(int64_t sequence) {
+  return {.batch = 3,
+          .sequence = sequence,
+          .heads = 6,
+          .kvHeads = 2,
+          .dim = 12,
+          .causal = true,
+          .window = 0,
+          .scale = 1 / std::sqrt(12.0)};
+}
+
+TEST_P(AttentionTest, CausalWithGroupedQueries) { compare(grouped(37)); }
+
+TEST_P(AttentionTest, NotCausal) {
+  AttentionShape shape = grouped(37);
+  shape.causal = false;
+  compare(shape);
+}
+
+TEST_P(AttentionTest, ManyBlocksCausal) {
+  AttentionShape shape = grouped(301);
+  shape.batch = 1;
+  compare(shape);
+}
+
+TEST_P(AttentionTest, ManyBlocksNotCausal) {
+  AttentionShape shape = grouped(301);
+  shape.batch = 1;
+  shape.causal = false;
+  compare(shape);
+}
+
+TEST_P(AttentionTest, WindowShorterThanABlock) {
+  AttentionShape shape = grouped(301);
+  shape.batch = 1;
+  shape.window = 5;
+  compare(shape);
+}
+
+TEST_P(AttentionTest, WindowLongerThanABlock) {
+  AttentionShape shape = grouped(301);
+  shape.batch = 1;
+  shape.window = 150;
+  compare(shape);
+}
+
+TEST_P(AttentionTest, WindowWithoutCausalMask) {
+  AttentionShape shape = grouped(301);
+  shape.batch = 1;
+  shape.causal = false;
+  shape.window = 40;
+  compare(shape);
+}
+
+TEST_P(AttentionTest, DropoutOfProbabilities) {
+  AttentionShape shape = grouped(133);
+  shape.batch = 2;
+  shape.dropout = 0.2;
+  compare(shape);
+}
+
+TEST_P(AttentionTest, DropoutInsideAWindow) {
+  AttentionShape shape = grouped(161);
+  shape.batch = 1;
+  shape.dropout = 0.3;
+  shape.window = 31;
+  compare(shape);
+}
+
+TEST_P(AttentionTest, EveryHeadSize) {
+  for (int64_t dim : {1, 64, 128, 256, 300}) {
+    compare({.batch = 1,
+             .sequence = 65,
+             .heads = 2,
+             .kvHeads = 1,
+             .dim = dim,
+             .causal = true,
+             .window = 0,
+             .scale = 1 / std::sqrt(static_cast<double>(dim))});
+  }
+}
+
+TEST_P(AttentionTest, OneToken) {
+  AttentionShape shape = grouped(1);
+  compare(shape);
+}
+
+TEST_P(AttentionTest, LargeScoresDoNotOverflow) {
+  Buffer q = Buffer::random({1, 200, 6, 12}, 1, 0, 30);
+  Buffer k = Buffer::random({1, 200, 2, 12}, 2, 0, 30);
+  Buffer v = Buffer::random({1, 200, 2, 12}, 3);
+  Buffer out = Buffer::zeros({1, 200, 6, 12}), lse = Buffer::zeros({6, 200});
+  launch(Kernel::Attention, {&q, &k, &v, &out, &lse}, {1, 0, 0}, {1.0, 0.0});
+  for (double value : out.values()) {
+    ASSERT_TRUE(std::isfinite(value));
+    ASSERT_LT(std::abs(value), 6);
+  }
+}
+
+class RopeTest : public Conformance {};
+MEGA_FOR_EVERY_DEVICE(RopeTest);
+
+TEST_P(RopeTest, TableAndRotationMatch) {
+  Buffer table = Buffer::zeros({50, 12});
+  launch(Kernel::RopeTable, {&table}, {}, {10000.0});
+  expectClose(table, reference::ropeTable(50, 12, 10000), 1);
+  Buffer x = Buffer::random({3, 37, 6, 12}, 1, 24);
+  Buffer y = Buffer::zeros({3, 37, 6, 12}, 5);
+  for (int64_t inverse : {0, 1}) {
+    const Values expected =
+        reference::rope(x.values(), table.values(), 37, 6, 12, inverse != 0);
+    launch(Kernel::Rope, {&x, &table, &y}, {inverse});
+    expectClose(y, expected, 3);
+    Buffer inPlace = x;
+    launch(Kernel::Rope, {&inPlace, &table, &inPlace}, {inverse});
+    EXPECT_EQ(inPlace.values(), y.values());
+  }
+}
+
+} // namespace

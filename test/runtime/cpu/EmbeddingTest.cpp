@@ -1,0 +1,70 @@
+#include "test/runtime/cpu/Conformance.h"
+
+using namespace mega;
+using reference::Values;
+
+namespace {
+
+class EmbeddingTest : public Conformance {
+protected:
+  /// Every id occurs often, so the order of the sums matters.
+  std::vector<int> someIds() {
+    std::vector<int> ids;
+    for (int i = 0; i < 3 * 37; ++i) {
+      ids.push_back(i * i % 11);
+    }
+    return ids;
+  }
+};
+MEGA_FOR_EVERY_DEVICE(EmbeddingTest);
+
+Values plus(Values a, const Values &b) {
+  for (size_t i = 0; i < a.size(); ++i) {
+    a[i] += b[i];
+  }
+  return a;
+}
+
+TEST_P(EmbeddingTest, GathersRowsOfTheTable) {
+  Buffer ids = Buffer::ids({3, 37}, someIds());
+  Buffer table = Buffer::random({13, 72}, 1);
+  Buffer out = Buffer::zeros({3, 37, 72}, 9);
+  launch(Kernel::Embedding, {&ids, &table, &out});
+  EXPECT_EQ(out.values(), reference::embedding(someIds(), table.values(), 72));
+}
+
+TEST_P(EmbeddingTest, GradientAddsUpRepeatedTokens) {
+  Buffer ids = Buffer::ids({3, 37}, someIds());
+  Buffer gradOut = Buffer::random({3, 37, 72}, 1, 9);
+  Buffer gradTable = Buffer::random({13, 72}, 2);
+  const Values expected =
+      plus(reference::embeddingGrad(someIds(), gradOut.values(), 13, 72),
+           gradTable.values());
+  launch(Kernel::EmbeddingGrad, {&ids, &gradOut, &gradTable});
+  // At most 40 tokens of one id.
+  expectClose(gradTable, expected, 40);
+}
+
+TEST_P(EmbeddingTest, AddsPositionsInPlaceAndNot) {
+  Buffer x = Buffer::random({3, 37, 72}, 1, 4);
+  Buffer table = Buffer::random({50, 72}, 2);
+  Buffer out = Buffer::zeros({3, 37, 72}, 7);
+  const Values expected =
+      reference::addPositions(x.values(), table.values(), 37, 72);
+  launch(Kernel::AddPositions, {&x, &table, &out});
+  expectClose(out, expected, 1);
+  launch(Kernel::AddPositions, {&x, &table, &x});
+  expectClose(x, expected, 1);
+}
+
+TEST_P(EmbeddingTest, PositionGradientSumsOverTheBatch) {
+  Buffer gradOut = Buffer::random({3, 37, 72}, 1, 9);
+  Buffer gradTable = Buffer::random({50, 72}, 2);
+  const Values expected =
+      plus(reference::positionsGrad(gradOut.values(), 37, 72, 50),
+           gradTable.values());
+  launch(Kernel::PositionsGrad, {&gradOut, &gradTable});
+  expectClose(gradTable, expected, 3);
+}
+
+} // namespace

@@ -1,0 +1,139 @@
+#include "test/runtime/reference/Reference.h"
+
+#include <cmath>
+#include <limits>
+
+namespace mega::reference {
+namespace {
+/// Row (b, s) of head h in a [batch, sequence, heads, dim] array.
+int64_t offset(const AttentionShape &s, int64_t heads, int64_t b, int64_t row,
+               int64_t h) {
+  return ((b * s.sequence + row) * heads + h) * s.dim;
+}
+
+double dot(const double *a, const double *b, int64_t n) {
+  double sum = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    sum += a[i] * b[i];
+  }
+  return sum;
+}
+
+/// The probabilities of one query's row, without dropout; returns the
+/// log-sum-exp.
+double softmaxRow(const AttentionShape &s, const Values &q, const Values &k,
+                  int64_t b, int64_t h, int64_t i, Values &p) {
+  const int64_t kv = h / (s.heads / s.kvHeads);
+  double max = -std::numeric_limits<double>::infinity(), sum = 0;
+  for (int64_t j = 0; j < s.sequence; ++j) {
+    p[j] = s.scale * dot(&q[offset(s, s.heads, b, i, h)],
+                         &k[offset(s, s.kvHeads, b, j, kv)], s.dim);
+    if (s.sees(i, j)) {
+      max = std::max(max, p[j]);
+    }
+  }
+  for (int64_t j = 0; j < s.sequence; ++j) {
+    p[j] = s.sees(i, j) ? std::exp(p[j] - max) : 0.0;
+    sum += p[j];
+  }
+  for (double &value : p) {
+    value /= sum;
+  }
+  return max + std::log(sum);
+}
+
+/// 1 / (1 - p) where the probability is kept, else 0.
+double dropoutFactor(const AttentionShape &s, int64_t b, int64_t h, int64_t i,
+                     int64_t j) {
+  const bool keep =
+      keepsAttention(s.dropoutKey, s.dropout, s.firstSample + b, h, i, j);
+  return keep ? 1 / (1 - s.dropout) : 0.0;
+}
+} // namespace
+
+Attention attention(const AttentionShape &s, const Values &q, const Values &k,
+                    const Values &v) {
+  Attention result{Values(q.size(), 0.0), {}};
+  Values p(s.sequence);
+  for (int64_t b = 0; b < s.batch; ++b) {
+    for (int64_t h = 0; h < s.heads; ++h) {
+      const int64_t kv = h / (s.heads / s.kvHeads);
+      for (int64_t i = 0; i < s.sequence; ++i) {
+        result.lse.push_back(softmaxRow(s, q, k, b, h, i, p));
+        for (int64_t j = 0; j < s.sequence; ++j) {
+          for (int64_t d = 0; d < s.dim; ++d) {
+            result.out[offset(s, s.heads, b, i, h) + d] +=
+                p[j] * dropoutFactor(s, b, h, i, j) *
+                v[offset(s, s.kvHeads, b, j, kv) + d];
+          }
+        }
+      }
+    }
+  }
+  return result;
+}
+
+AttentionGrad attentionGrad(const AttentionShape &s, const Values &gradOut,
+                            const Values &q, const Values &k, const Values &v) {
+  AttentionGrad grad{Values(q.size(), 0.0), Values(k.size(), 0.0),
+                     Values(v.size(), 0.0)};
+  Values p(s.sequence), gradP(s.sequence);
+  for (int64_t b = 0; b < s.batch; ++b) {
+    for (int64_t h = 0; h < s.heads; ++h) {
+      const int64_t kv = h / (s.heads / s.kvHeads);
+      for (int64_t i = 0; i < s.sequence; ++i) {
+        softmaxRow(s, q, k, b, h, i, p);
+        const int64_t row = offset(s, s.heads, b, i, h);
+        double delta = 0;
+        for (int64_t j = 0; j < s.sequence; ++j) {
+          const int64_t key = offset(s, s.kvHeads, b, j, kv);
+          const double factor = dropoutFactor(s, b, h, i, j);
+          gradP[j] = factor * dot(&gradOut[row], &v[key], s.dim);
+          delta += p[j] * gradP[j];
+          for (int64_t d = 0; d < s.dim; ++d) {
+            grad.v[key + d] += p[j] * factor * gradOut[row + d];
+          }
+        }
+        for (int64_t j = 0; j < s.sequence; ++j) {
+          const int64_t key = offset(s, s.kvHeads, b, j, kv);
+          const double gradScore = p[j] * (gradP[j] - delta) * s.scale;
+          for (int64_t d = 0; d < s.dim; ++d) {
+            grad.q[row + d] += gradScore * k[key + d];
+            grad.k[key + d] += gradScore * q[row + d];
+          }
+        }
+      }
+    }
+  }
+  return grad;
+}
+
+Values ropeTable(int64_t sequence, int64_t dim, double base) {
+  Values table(sequence * dim);
+  for (int64_t s = 0; s < sequence; ++s) {
+    for (int64_t i = 0; i < dim / 2; ++i) {
+      const double angle = s * std::pow(base, -2.0 * i / dim);
+      table[s * dim + i] = std::cos(angle);
+      table[s * dim + dim / 2 + i] = std::sin(angle);
+    }
+  }
+  return table;
+}
+
+Values rope(const Values &x, const Values &table, int64_t sequence,
+            int64_t heads, int64_t dim, bool inverse) {
+  Values y(x.size());
+  const int64_t half = dim / 2;
+  for (size_t begin = 0; begin < x.size(); begin += dim) {
+    const int64_t position = begin / (heads * dim) % sequence;
+    for (int64_t i = 0; i < half; ++i) {
+      const double cos = table[position * dim + i];
+      const double sin = table[position * dim + half + i] * (inverse ? -1 : 1);
+      y[begin + i] = x[begin + i] * cos - x[begin + half + i] * sin;
+      y[begin + half + i] = x[begin + half + i] * cos + x[begin + i] * sin;
+    }
+  }
+  return y;
+}
+
+} // namespace mega::reference

@@ -1,0 +1,132 @@
+//===- Reference.h - Every kernel in double precision -----------*- C++ -*-===//
+//
+// The kernels of runtime/plan/Kernels.h as plain loops over dense row-major
+// arrays of double: what the devices are compared with. Gradients are written
+// by hand as the kernels define them, and ReferenceTest checks each against
+// central differences of its forward function.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MEGA_TEST_RUNTIME_REFERENCE_REFERENCE_H
+#define MEGA_TEST_RUNTIME_REFERENCE_REFERENCE_H
+
+#include "runtime/core/Kernel.h"
+#include "runtime/plan/Philox.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace mega::reference {
+
+using Values = std::vector<double>;
+
+// Linear.cpp
+struct GemmShape {
+  int64_t m, n, k;
+  bool transposeA, transposeB;
+};
+Values gemm(const GemmShape &shape, const Values &a, const Values &b);
+/// Rows of `table` [?, hidden].
+Values embedding(const std::vector<int> &ids, const Values &table,
+                 int64_t hidden);
+Values embeddingGrad(const std::vector<int> &ids, const Values &gradOut,
+                     int64_t tableRows, int64_t hidden);
+/// x [rows, n] + bias, and the sums of the columns of x.
+Values addBias(const Values &x, const Values &bias);
+Values columnSums(const Values &x, int64_t columns);
+/// x [B, S, hidden] + table[s].
+Values addPositions(const Values &x, const Values &table, int64_t sequence,
+                    int64_t hidden);
+Values positionsGrad(const Values &gradOut, int64_t sequence, int64_t hidden,
+                     int64_t tableRows);
+
+// Norms.cpp: over groups of gamma.size() elements.
+struct Norm {
+  Values y, mean, rstd;
+};
+struct NormGrad {
+  Values x, gamma, beta;
+};
+Norm layerNorm(const Values &x, const Values &gamma, const Values &beta,
+               double epsilon);
+NormGrad layerNormGrad(const Values &gradY, const Values &x,
+                       const Values &gamma, double epsilon);
+Norm rmsNorm(const Values &x, const Values &gamma, double epsilon,
+             double offset);
+NormGrad rmsNormGrad(const Values &gradY, const Values &x, const Values &gamma,
+                     double epsilon, double offset);
+
+// Activations.cpp: one element.
+double gelu(GeluKind kind, double x);
+double geluGrad(GeluKind kind, double x);
+double silu(double x);
+double siluGrad(double x);
+double gate(GateKind kind, double x);
+double gateGrad(GateKind kind, double x);
+/// Whether dropout keeps the element.
+bool keepsActivation(uint64_t key, double p, int64_t sample, int64_t position,
+                     int64_t feature);
+bool keepsAttention(uint64_t key, double p, int64_t sample, int64_t head,
+                    int64_t query, int64_t keyIndex);
+
+// Attention.cpp
+struct AttentionShape {
+  int64_t batch, sequence, heads, kvHeads, dim;
+  bool causal;
+  int64_t window;
+  double scale;
+  double dropout = 0;
+  uint64_t dropoutKey = 0;
+  int64_t firstSample = 0;
+
+  bool sees(int64_t query, int64_t key) const {
+    return (!causal || key <= query) && (window == 0 || query - window < key);
+  }
+};
+struct Attention {
+  Values out, lse;
+};
+struct AttentionGrad {
+  Values q, k, v;
+};
+Attention attention(const AttentionShape &shape, const Values &q,
+                    const Values &k, const Values &v);
+AttentionGrad attentionGrad(const AttentionShape &shape, const Values &gradOut,
+                            const Values &q, const Values &k, const Values &v);
+/// [sequence, dim]: cosines, then sines.
+Values ropeTable(int64_t sequence, int64_t dim, double base);
+Values rope(const Values &x, const Values &table, int64_t sequence,
+            int64_t heads, int64_t dim, bool inverse);
+
+// Head.cpp
+struct HeadShape {
+  int64_t tokens, hidden, vocabulary;
+  int ignore;
+  int64_t firstRow;
+};
+struct HeadStats {
+  Values max, sum, target;
+};
+HeadStats headStats(const HeadShape &shape, const Values &x, const Values &w,
+                    const std::vector<int> &labels);
+/// The sum of the cross entropies of the labels other than `ignore`.
+double headLoss(const HeadShape &shape, const HeadStats &stats,
+                const std::vector<int> &labels);
+struct HeadGrad {
+  Values x, w;
+};
+/// Of gradSum * sum + gradTarget * target, with max held constant: the loss
+/// does not depend on it.
+HeadGrad headStatsGrad(const HeadShape &shape, const Values &x, const Values &w,
+                       const std::vector<int> &labels, const Values &max,
+                       const Values &gradSum, const Values &gradTarget);
+
+// Optimizer.cpp
+struct AdamWState {
+  double weight, moment, variance;
+};
+AdamWState adamW(AdamWState state, double grad, double scale, bool decay,
+                 const StepScalars &scalars);
+
+} // namespace mega::reference
+
+#endif // MEGA_TEST_RUNTIME_REFERENCE_REFERENCE_H
