@@ -3,7 +3,7 @@
 #define MEGA_PASSES_EMITPLAN_H
 
 #include "passes/Passes.h"
-#include "runtime/plan/plan_generated.h"
+#include "runtime/plan/Plan.h"
 
 #include "mlir/IR/BuiltinOps.h"
 

@@ -1,0 +1,159 @@
+//===- Executor.h - Executes a plan on one rank -----------------*- C++ -*-===//
+//
+// The interpreter: schedule -> programs -> calls -> launches. Everything is
+// allocated and resolved in create(); after that a step walks arrays, computes
+// addresses by multiplication and calls kernels. It allocates nothing and makes
+// no system call, and cannot fail.
+//
+//   auto executor = Executor::create(plan, cpuKernel, pool).take();
+//   executor->initializeWeights(seed);
+//   executor->runSetup(scalars);
+//   for each step:
+//     fill executor->input(i, m) for every input and micro-batch
+//     executor->runStep(train, scalars, firstSample);
+//     read executor->loss(), gradientSquareSum()
+//
+// Inputs are buffered as often as the plan says (Region.copies): while a step
+// runs, another thread may fill input(i, m, ahead) for ahead = 1 .. copies - 1.
+// Otherwise an executor belongs to one thread at a time. It keeps references to
+// the plan and the pool.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MEGA_RUNTIME_CORE_EXECUTOR_H
+#define MEGA_RUNTIME_CORE_EXECUTOR_H
+
+#include "runtime/core/Kernel.h"
+#include "runtime/core/Memory.h"
+#include "runtime/plan/LogicalParameters.h"
+#include "runtime/plan/PlanFile.h"
+
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace mega {
+
+class ThreadPool;
+
+using KernelLookup = KernelFunction (*)(Kernel);
+
+/// A logical parameter and where it is. The views have its logical shape and
+/// stay valid as long as the executor.
+struct ParameterState {
+  LogicalParameter info;
+  View weight;
+  View gradient;
+  /// Without data in a plan for eval only.
+  View moment;
+  View variance;
+};
+
+class Executor {
+public:
+  /// `plan` was loaded and, unless megac made it a moment ago, verified
+  /// (Verifier.h). Code::Unavailable if the memory is not there;
+  /// Code::Internal if `kernels` lacks one.
+  static StatusOr<std::unique_ptr<Executor>>
+  create(const LoadedPlan &plan, KernelLookup kernels, ThreadPool &pool,
+         std::optional<uint64_t> available = availableMemory());
+
+  /// Initial values of every parameter, a function of seed, name and element
+  /// (InitialValues.h); moments and variances become 0.
+  void initializeWeights(uint64_t seed);
+  /// The setup programs: constants. Once, before the first step.
+  void runSetup(const StepScalars &scalars);
+
+  /// Number of the entry point called `name`.
+  std::optional<uint32_t> findEntryPoint(std::string_view name) const;
+  /// Executes the entry point's actions and moves on to the next copy of the
+  /// inputs. Row 0 of micro-batch m is sample firstSample + m * B * dp.
+  void runStep(uint32_t entryPoint, const StepScalars &scalars,
+               int64_t firstSample);
+
+  /// Number of the input called `name`.
+  std::optional<uint32_t> findInput(std::string_view name) const;
+  /// Where the next step (or the one `ahead` steps later) expects an input.
+  View input(uint32_t input, uint32_t microBatch, uint32_t ahead = 0) const;
+  /// How many steps can be filled: 1 + the largest `ahead`.
+  uint32_t inputCopies() const { return inputCopies_; }
+
+  /// Of the last step, over all its micro-batches; terms as in the plan.
+  double lossSum(uint32_t term) const { return *lossSums[term].as<double>(); }
+  int64_t lossCount(uint32_t term) const {
+    return *lossCounts[term].as<int64_t>();
+  }
+  /// The sum over terms of weight * sum / count; a term without labels is 0.
+  double loss() const;
+  /// Square of the gradient norm before clipping; 0 in a plan without it.
+  double gradientSquareSum() const;
+
+  const std::vector<ParameterState> &parameters() const { return parameters_; }
+  const Memory &memory() const { return memory_; }
+  const plan::Plan &plan() const { return plan_; }
+
+private:
+  struct Operand {
+    BufferType type;
+    std::byte *base;
+    int64_t perRun;
+    int64_t perSlot;
+    int64_t perMicroBatch;
+    /// Rotating regions: bytes between copies, and how many.
+    int64_t perCopy;
+    uint32_t copies;
+  };
+  struct Launch {
+    KernelFunction function;
+    uint32_t firstOperand;
+    uint32_t operandCount;
+    std::span<const int64_t> integers;
+    std::span<const double> floats;
+  };
+  struct Call {
+    uint32_t firstLaunch;
+    uint32_t launchCount;
+    uint32_t count;
+    uint32_t firstApplication;
+    bool reverse;
+  };
+  struct Program {
+    uint32_t firstCall;
+    uint32_t callCount;
+  };
+
+  Executor(const plan::Plan &plan, Memory memory, ThreadPool &pool);
+  Status resolve(KernelLookup kernels);
+  Status resolveCall(const plan::Program &program, const plan::Call &call,
+                     KernelLookup kernels);
+  Operand resolveOperand(const plan::Program &program, const plan::Call &call,
+                         const plan::Buffer &buffer) const;
+  void resolveState();
+  View viewAt(const plan::Buffer *buffer) const;
+  void runProgram(uint32_t program, uint32_t slot, uint32_t microBatch,
+                  KernelContext &context);
+  void runLaunch(const Launch &launch, uint32_t run, uint32_t slot,
+                 uint32_t microBatch, const KernelContext &context);
+
+  const plan::Plan &plan_;
+  Memory memory_;
+  ThreadPool &pool;
+  std::vector<Program> programs;
+  std::vector<Call> calls;
+  std::vector<Launch> launches;
+  std::vector<Operand> operands;
+  /// Operands of the launch in progress.
+  std::vector<View> views;
+  std::vector<View> lossSums;
+  std::vector<View> lossCounts;
+  View squareSum;
+  std::vector<ParameterState> parameters_;
+  /// Steps done: which copy of a rotating region is current.
+  uint64_t steps = 0;
+  uint32_t inputCopies_ = 1;
+  int64_t samplesPerMicroBatch = 1;
+};
+
+} // namespace mega
+
+#endif // MEGA_RUNTIME_CORE_EXECUTOR_H

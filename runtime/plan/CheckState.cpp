@@ -1,0 +1,216 @@
+//===- CheckState.cpp - Parameters, inputs, loss terms --------------------===//
+#include "runtime/plan/LogicalParameters.h"
+#include "runtime/plan/PlanCheck.h"
+
+#include <cmath>
+#include <unordered_set>
+
+namespace mega {
+namespace {
+
+Status checkInitializer(const plan::Parameter &parameter) {
+  if (parameter.initializer() > plan::Initializer::MAX) {
+    return badInput("initializer {}, expected 0 to {}",
+                    static_cast<int>(parameter.initializer()),
+                    static_cast<int>(plan::Initializer::MAX));
+  }
+  const bool normal = parameter.initializer() == plan::Initializer::Normal;
+  if (!std::isfinite(parameter.value()) || (normal && parameter.value() < 0)) {
+    return badInput("initial value {}, expected a finite {}", parameter.value(),
+                    normal ? "standard deviation" : "number");
+  }
+  return Status::ok();
+}
+
+Status checkParameterCounts(const plan::Parameter &parameter) {
+  const bool single = text(parameter.prefix()).empty();
+  if (single ? parameter.count() != 1 : parameter.count() == 0) {
+    return badInput("it has count {}, expected {}", parameter.count(),
+                    single ? "1 without a prefix" : "at least 1");
+  }
+  if (!single) {
+    MEGA_RETURN_IF_ERROR(checkName("its prefix", text(parameter.prefix())));
+  }
+  if (parameter.count() > 1 && parameter.index_step() == 0) {
+    return badInput("index_step is 0, so {} parameters have one name",
+                    parameter.count());
+  }
+  const __int128 last =
+      static_cast<__int128>(parameter.count()) * parameter.index_step() +
+      parameter.first_index();
+  if (last > UINT32_MAX) {
+    return badInput("its last index exceeds {}", UINT32_MAX);
+  }
+  return Status::ok();
+}
+
+Status checkStateBuffer(const plan::Plan &plan, const plan::Buffer *buffer,
+                        const plan::Parameter &parameter, uint64_t numbers) {
+  AddressLimits limits;
+  limits.instance =
+      uint64_t{parameter.first_instance()} + parameter.count() - 1;
+  MEGA_RETURN_IF_ERROR(checkPlacedBuffer(plan, buffer, limits));
+  const BufferType type = bufferType(*buffer);
+  if (type.type != DataType::F32 || !type.isContiguous()) {
+    return badInput("it is {}, expected contiguous f32", toString(type));
+  }
+  if (static_cast<uint64_t>(type.elements()) != numbers) {
+    return badInput("it is {}, the parameter has {} elements", toString(type),
+                    numbers);
+  }
+  if (buffer->per_slot() != 0 || buffer->per_frame() != 0 ||
+      buffer->per_micro_batch() != 0) {
+    return badInput("it has strides per slot {}, per frame {} and per "
+                    "micro-batch {}, expected 0",
+                    buffer->per_slot(), buffer->per_frame(),
+                    buffer->per_micro_batch());
+  }
+  const plan::Region &region = *plan.regions()->Get(buffer->region());
+  if (region.part() != plan::Part::State) {
+    return badInput("it lies in region {} of part {}, expected part {}",
+                    text(region.name()), plan::EnumNamePart(region.part()),
+                    plan::EnumNamePart(plan::Part::State));
+  }
+  return Status::ok();
+}
+
+Status checkParameter(const plan::Plan &plan,
+                      const plan::Parameter &parameter) {
+  MEGA_RETURN_IF_ERROR(checkName("its name", text(parameter.name())));
+  MEGA_RETURN_IF_ERROR(checkParameterCounts(parameter));
+  MEGA_RETURN_IF_ERROR(checkInitializer(parameter));
+  const auto shape = elements(parameter.shape());
+  if (shape.size() > BufferType::kMaxRank) {
+    return badInput("it has {} dimensions, at most {} are possible",
+                    shape.size(), BufferType::kMaxRank);
+  }
+  uint64_t numbers = 1;
+  for (uint64_t extent : shape) {
+    if (extent == 0 || extent > kMaxPlanBytes / numbers) {
+      return badInput("extent {} of its shape is not possible", extent);
+    }
+    numbers *= extent;
+  }
+  MEGA_RETURN_IF_ERROR_CONTEXT(
+      checkStateBuffer(plan, parameter.weight(), parameter, numbers), "weight");
+  MEGA_RETURN_IF_ERROR_CONTEXT(
+      checkStateBuffer(plan, parameter.gradient(), parameter, numbers),
+      "gradient");
+  return Status::ok();
+}
+
+Status checkScalar(const plan::Plan &plan, const plan::Buffer *buffer,
+                   DataType type) {
+  MEGA_RETURN_IF_ERROR(checkPlacedBuffer(plan, buffer, {}));
+  const BufferType found = bufferType(*buffer);
+  if (found.type != type || found.elements() != 1) {
+    return badInput("it is {}, expected one {}", toString(found), name(type));
+  }
+  if (buffer->per_instance() != 0 || buffer->per_slot() != 0 ||
+      buffer->per_frame() != 0 || buffer->per_micro_batch() != 0) {
+    return badInput("it has strides, expected one place");
+  }
+  return Status::ok();
+}
+
+} // namespace
+
+Status checkParameters(const plan::Plan &plan) {
+  uint64_t expanded = 0;
+  __int128 numbers = 0;
+  for (uint32_t i = 0; i < length(plan.parameters()); ++i) {
+    const plan::Parameter &parameter = *plan.parameters()->Get(i);
+    MEGA_RETURN_IF_ERROR_CONTEXT(checkParameter(plan, parameter),
+                                 "parameter {}", i);
+    expanded += parameter.count();
+    if (expanded > kMaxParameters) {
+      return badInput("the plan has more than {} parameters", kMaxParameters);
+    }
+    numbers += static_cast<__int128>(parameter.count()) *
+               bufferType(*parameter.weight()).elements();
+  }
+  if (numbers != plan.parameter_count()) {
+    return badInput("parameter_count is {}, the parameters have {} elements",
+                    plan.parameter_count(), static_cast<int64_t>(numbers));
+  }
+  std::unordered_set<std::string> names;
+  for (uint32_t i = 0; i < length(plan.parameters()); ++i) {
+    const plan::Parameter &parameter = *plan.parameters()->Get(i);
+    for (uint32_t k = 0; k < parameter.count(); ++k) {
+      if (!names.insert(logicalName(parameter, k)).second) {
+        return badInput("two parameters are called {}",
+                        logicalName(parameter, k));
+      }
+    }
+  }
+  return Status::ok();
+}
+
+Status checkInputs(const plan::Plan &plan) {
+  AddressLimits limits;
+  limits.microBatch = maxMicroBatches(plan) - 1;
+  std::unordered_set<std::string_view> names;
+  for (uint32_t i = 0; i < length(plan.inputs()); ++i) {
+    const plan::Input &input = *plan.inputs()->Get(i);
+    const std::string_view inputName = text(input.name());
+    MEGA_RETURN_IF_ERROR(
+        checkName(fmt::format("name of input {}", i), inputName));
+    if (!names.insert(inputName).second) {
+      return badInput("two inputs are called {}", inputName);
+    }
+    MEGA_RETURN_IF_ERROR_CONTEXT(
+        checkPlacedBuffer(plan, input.buffer(), limits), "input {}", inputName);
+    const BufferType type = bufferType(*input.buffer());
+    if (type.type != DataType::I32 || type.rank != 2 || !type.isContiguous() ||
+        type.dims[0] != plan.micro_batch_size() ||
+        type.dims[1] != plan.sequence_length()) {
+      return badInput("input {} is {}, expected {}x{}xi32", inputName,
+                      toString(type), plan.micro_batch_size(),
+                      plan.sequence_length());
+    }
+    const plan::Region &region = *plan.regions()->Get(input.buffer()->region());
+    if (region.part() != plan::Part::Input) {
+      return badInput("input {} lies in region {} of part {}, expected part {}",
+                      inputName, text(region.name()),
+                      plan::EnumNamePart(region.part()),
+                      plan::EnumNamePart(plan::Part::Input));
+    }
+    if (input.limit() == 0 || input.limit() > plan.vocabulary()) {
+      return badInput("ids of input {} are below {}, expected 1 to {}",
+                      inputName, input.limit(), plan.vocabulary());
+    }
+  }
+  return Status::ok();
+}
+
+Status checkLossTerms(const plan::Plan &plan) {
+  if (length(plan.loss_terms()) == 0) {
+    return badInput("the plan has no loss term");
+  }
+  std::unordered_set<std::string_view> names;
+  for (uint32_t i = 0; i < length(plan.loss_terms()); ++i) {
+    const plan::LossTerm &term = *plan.loss_terms()->Get(i);
+    const std::string_view termName = text(term.name());
+    MEGA_RETURN_IF_ERROR(
+        checkName(fmt::format("name of loss term {}", i), termName));
+    if (!names.insert(termName).second) {
+      return badInput("two loss terms are called {}", termName);
+    }
+    if (!std::isfinite(term.weight())) {
+      return badInput("loss term {} has weight {}", termName, term.weight());
+    }
+    MEGA_RETURN_IF_ERROR_CONTEXT(checkScalar(plan, term.sum(), DataType::F64),
+                                 "sum of loss term {}", termName);
+    MEGA_RETURN_IF_ERROR_CONTEXT(checkScalar(plan, term.count(), DataType::I64),
+                                 "count of loss term {}", termName);
+  }
+  // Eval-only plans compute no gradient.
+  if (plan.gradient_square_sum()) {
+    MEGA_RETURN_IF_ERROR_CONTEXT(
+        checkScalar(plan, plan.gradient_square_sum(), DataType::F64),
+        "gradient_square_sum");
+  }
+  return Status::ok();
+}
+
+} // namespace mega

@@ -1,0 +1,120 @@
+//===- LogicalParameters.cpp - A plan's parameters, one by one ------------===//
+#include "runtime/plan/LogicalParameters.h"
+
+#include "runtime/plan/Kernels.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace mega {
+namespace {
+
+Place instanceOf(const plan::Buffer &buffer, uint64_t instance) {
+  return {buffer.region(), buffer.offset() + static_cast<int64_t>(instance) *
+                                                 buffer.per_instance()};
+}
+
+auto key(const Place &place) { return std::tuple(place.region, place.offset); }
+
+void addRanges(const plan::Plan &plan, uint32_t index,
+               std::vector<OptimizerRange> &ranges) {
+  const plan::Program &program = *plan.programs()->Get(index);
+  for (const plan::Call &call : elements(program.calls())) {
+    const plan::Function &function = *plan.functions()->Get(call.function());
+    const auto buffers = elements(function.buffers());
+    const auto operands = elements(function.operands());
+    for (const plan::Launch &launch : elements(function.launches())) {
+      if (launch.kernel() != static_cast<uint16_t>(Kernel::AdamW)) {
+        continue;
+      }
+      for (uint32_t run = 0; run < call.count(); ++run) {
+        const auto place = [&](uint32_t operand) {
+          return placeOf(program, call,
+                         buffers[operands[launch.first_operand() + operand]],
+                         run);
+        };
+        const BufferType type =
+            bufferType(buffers[operands[launch.first_operand()]]);
+        ranges.push_back(
+            {index, place(0), place(1), place(2), place(3), type.extentBytes(),
+             elements(function.integers())[launch.first_integer()] != 0});
+      }
+    }
+  }
+}
+
+} // namespace
+
+Place placeOf(const plan::Program &program, const plan::Call &call,
+              const plan::Buffer &buffer, uint32_t run) {
+  if (buffer.space() == static_cast<uint8_t>(plan::Space::Argument)) {
+    const plan::Buffer &argument =
+        elements(program.arguments())[call.first_argument() + buffer.region()];
+    return {argument.region(), argument.offset() + buffer.offset()};
+  }
+  const auto instance = static_cast<int64_t>(call.first_instance()) + run;
+  const auto frame = static_cast<int64_t>(call.first_frame()) + run;
+  return {buffer.region(), buffer.offset() + instance * buffer.per_instance() +
+                               frame * buffer.per_frame()};
+}
+
+std::string logicalName(const plan::Parameter &parameter, uint32_t k) {
+  if (text(parameter.prefix()).empty()) {
+    return std::string(text(parameter.name()));
+  }
+  return fmt::format("{}.{}.{}", text(parameter.prefix()),
+                     parameter.first_index() + k * parameter.index_step(),
+                     text(parameter.name()));
+}
+
+std::vector<OptimizerRange> optimizerRanges(const plan::Plan &plan) {
+  std::vector<OptimizerRange> ranges;
+  for (uint32_t i = 0; i < length(plan.programs()); ++i) {
+    addRanges(plan, i, ranges);
+  }
+  std::sort(ranges.begin(), ranges.end(), [](const auto &a, const auto &b) {
+    return key(a.weight) < key(b.weight);
+  });
+  return ranges;
+}
+
+std::vector<LogicalParameter> logicalParameters(const plan::Plan &plan) {
+  const std::vector<OptimizerRange> ranges = optimizerRanges(plan);
+  std::vector<LogicalParameter> all;
+  for (uint32_t i = 0; i < length(plan.parameters()); ++i) {
+    const plan::Parameter &parameter = *plan.parameters()->Get(i);
+    for (uint32_t k = 0; k < parameter.count(); ++k) {
+      LogicalParameter one;
+      one.name = logicalName(parameter, k);
+      const auto shape = elements(parameter.shape());
+      one.shape.assign(shape.begin(), shape.end());
+      one.elements = bufferType(*parameter.weight()).elements();
+      one.initializer = parameter.initializer();
+      one.value = parameter.value();
+      one.decay = parameter.decay();
+      const uint64_t instance = uint64_t{parameter.first_instance()} + k;
+      one.weight = instanceOf(*parameter.weight(), instance);
+      one.gradient = instanceOf(*parameter.gradient(), instance);
+
+      auto after =
+          std::upper_bound(ranges.begin(), ranges.end(), one.weight,
+                           [](const Place &place, const OptimizerRange &range) {
+                             return key(place) < key(range.weight);
+                           });
+      if (after != ranges.begin()) {
+        const OptimizerRange &range = *std::prev(after);
+        const int64_t inside = one.weight.offset - range.weight.offset;
+        if (range.weight.region == one.weight.region &&
+            inside + one.elements * 4 <= range.bytes) {
+          one.moment = {range.moment.region, range.moment.offset + inside};
+          one.variance = {range.variance.region,
+                          range.variance.offset + inside};
+        }
+      }
+      all.push_back(std::move(one));
+    }
+  }
+  return all;
+}
+
+} // namespace mega

@@ -1,0 +1,62 @@
+//===- Verifier.cpp - What a plan computes --------------------------------===//
+#include "runtime/plan/Verifier.h"
+
+#include <algorithm>
+
+namespace mega {
+
+std::vector<uint32_t> programsOf(const plan::EntryPoint &entry) {
+  std::vector<uint32_t> programs;
+  std::vector<bool> seen;
+  for (uint32_t s = 0; s < length(entry.stages()); ++s) {
+    for (const plan::Action &action :
+         elements(entry.stages()->Get(s)->actions())) {
+      if (action.program() >= seen.size()) {
+        seen.resize(action.program() + 1);
+      }
+      if (!seen[action.program()]) {
+        seen[action.program()] = true;
+        programs.push_back(action.program());
+      }
+    }
+  }
+  return programs;
+}
+
+bool isTraining(const VerifierContext &context, const plan::EntryPoint &entry) {
+  const std::vector<uint32_t> programs = programsOf(entry);
+  return std::any_of(programs.begin(), programs.end(), [&](uint32_t p) {
+    return context.plan.programs()->Get(p)->kind() ==
+               plan::ActionKind::Backward ||
+           std::any_of(
+               context.ranges.begin(), context.ranges.end(),
+               [p](const OptimizerRange &range) { return range.program == p; });
+  });
+}
+
+Status verifyPlan(const plan::Plan &plan) {
+  VerifierContext context{
+      plan, {}, logicalParameters(plan), optimizerRanges(plan)};
+  for (uint32_t p = 0; p < length(plan.programs()); ++p) {
+    MEGA_ASSIGN_OR_RETURN(ProgramEffects effects, analyseProgram(plan, p));
+    context.effects.push_back(std::move(effects));
+  }
+  MEGA_RETURN_IF_ERROR(verifyState(context));
+  for (uint32_t e = 0; e < length(plan.entry_points()); ++e) {
+    const plan::EntryPoint &entry = *plan.entry_points()->Get(e);
+    MEGA_RETURN_IF_ERROR_CONTEXT(verifyUpdates(context, entry), "{}",
+                                 text(entry.name()));
+    MEGA_RETURN_IF_ERROR_CONTEXT(verifyLossTerms(context, entry), "{}",
+                                 text(entry.name()));
+    for (uint32_t s = 0; s < length(entry.stages()); ++s) {
+      const plan::Stage &stage = *entry.stages()->Get(s);
+      MEGA_RETURN_IF_ERROR_CONTEXT(verifyOrder(plan, entry, stage),
+                                   "{}: stage {}", text(entry.name()), s);
+      MEGA_RETURN_IF_ERROR_CONTEXT(verifyActions(context, entry, stage),
+                                   "{}: stage {}", text(entry.name()), s);
+    }
+  }
+  return Status::ok();
+}
+
+} // namespace mega

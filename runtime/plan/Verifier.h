@@ -1,0 +1,84 @@
+//===- Verifier.h - What a plan computes ------------------------*- C++ -*-===//
+//
+// Proves, by executing every entry point over abstract memory, that a checked
+// plan (PlanCheck.h) computes a training step. Used by megac on what it emits
+// and by megart on what it loads; it trusts neither. Memory is sets of bytes
+// (ByteSet.h); functions are analysed once per call, programs once, and the
+// schedule walks their summaries, so work grows with launches + layers +
+// actions.
+//
+// Calls (CallEffects.h) V1-V3 and actions (ProgramEffects.h) V4-V5 first, then
+// the state:
+// - (V6) parameters, gradients, optimizer state and counters do not overlap;
+//   every parameter lies in the range of one AdamW launch, whose gradient range
+//   holds its gradient at the same place and whose decay is its own;
+// - (V7) only AdamW writes parameters and touches optimizer state; gradients
+//   are zeroed in the prologue, added to by backward, read by the norm and by
+//   AdamW, and by nothing else;
+// - (V8) a training step zeroes, accumulates, norms and applies every gradient,
+//   each exactly once (accumulates: at least once), the norm first;
+// and each entry point and stage:
+// - (V9) prologue first, finish last; each forward and each backward program
+//   exactly once for every micro-batch, the others once;
+// - (V10) nothing is read that was not written: by the loader, at
+//   initialisation, in the setup, or earlier in this step;
+// - (V11) a slot of saved frames is written by one forward, read by the
+// backward
+//   of the same micro-batch before it is written again, no frame is left over,
+//   and slots do not overlap;
+// - (V12) every micro-batch adds once to the sum of every loss term, whose
+// count
+//   is computed.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MEGA_RUNTIME_PLAN_VERIFIER_H
+#define MEGA_RUNTIME_PLAN_VERIFIER_H
+
+#include "runtime/plan/LogicalParameters.h"
+#include "runtime/plan/ProgramEffects.h"
+
+#include <string>
+#include <vector>
+
+namespace mega {
+
+/// Code::BadInput with a counter-example: entry point, stage, action, program,
+/// function, launch, operand, source location, what is wrong.
+Status verifyPlan(const plan::Plan &plan);
+
+//===----------------------------------------------------------------------===//
+// Parts
+//===----------------------------------------------------------------------===//
+
+/// What the parts share about a plan.
+struct VerifierContext {
+  const plan::Plan &plan;
+  /// One per program.
+  std::vector<ProgramEffects> effects;
+  std::vector<LogicalParameter> parameters;
+  std::vector<OptimizerRange> ranges;
+};
+
+/// V6 and V7.
+Status verifyState(const VerifierContext &context);
+/// V8.
+Status verifyUpdates(const VerifierContext &context,
+                     const plan::EntryPoint &entry);
+/// V9.
+Status verifyOrder(const plan::Plan &plan, const plan::EntryPoint &entry,
+                   const plan::Stage &stage);
+/// V12.
+Status verifyLossTerms(const VerifierContext &context,
+                       const plan::EntryPoint &entry);
+/// V10 and V11.
+Status verifyActions(const VerifierContext &context,
+                     const plan::EntryPoint &entry, const plan::Stage &stage);
+
+/// Whether the entry point runs a backward or an optimizer.
+bool isTraining(const VerifierContext &context, const plan::EntryPoint &entry);
+/// Programs that the entry point runs, each once, in order of first use.
+std::vector<uint32_t> programsOf(const plan::EntryPoint &entry);
+
+} // namespace mega
+
+#endif // MEGA_RUNTIME_PLAN_VERIFIER_H
