@@ -15,7 +15,8 @@ using namespace mega;
 
 namespace {
 
-struct AnnotateLayoutsPass : mega::impl::AnnotateLayoutsBase<AnnotateLayoutsPass> {
+struct AnnotateLayoutsPass
+    : mega::impl::AnnotateLayoutsBase<AnnotateLayoutsPass> {
   void runOnOperation() override {
     const auto invariant = dist::LayoutAttr::get(&getContext(), Layout());
     AttrTypeReplacer replacer;

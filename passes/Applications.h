@@ -37,12 +37,11 @@ public:
       auto block =
           mlir::SymbolTable::lookupNearestSymbolFrom<tfm::BlockOp>(op, name);
       int64_t &instance = counts[block];
-      if (!list.empty() && list.back().op == op &&
-          list.back().block == block) {
+      if (!list.empty() && list.back().op == op && list.back().block == block) {
         ++list.back().count;
       } else {
-        list.push_back({op, block, application, instance, 1, prefix.str(),
-                        index});
+        list.push_back(
+            {op, block, application, instance, 1, prefix.str(), index});
       }
       ++instance;
       ++application;

@@ -30,8 +30,9 @@ LogicalResult checkOpenDims(Operation *op, Type type) {
   for (auto [index, extent] : llvm::enumerate(tensor.getShape())) {
     if (ShapedType::isDynamic(extent) != (index < 2)) {
       return op->emitError()
-             << tensor << ": only batch and sequence, the first two "
-                          "dimensions, are open, and they are open together";
+             << tensor
+             << ": only batch and sequence, the first two "
+                "dimensions, are open, and they are open together";
     }
   }
   return success();

@@ -5,14 +5,14 @@
 #include "runtime/plan/PlanFile.h"
 #include "runtime/plan/Verifier.h"
 
-#include "mlir/IR/MLIRContext.h"
-#include "mlir/Parser/Parser.h"
-#include "mlir/Pass/PassManager.h"
-#include "mlir/Support/FileUtilities.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/ToolOutputFile.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Support/FileUtilities.h"
 
 using namespace mlir;
 
@@ -39,9 +39,8 @@ Status checkNesting(llvm::StringRef text) {
       i = std::min(text.find('\n', i), text.size()) - 1;
     } else if (c == '(' || c == '[' || c == '{' || c == '<') {
       if (++depth > kMaxNesting) {
-        return makeError(Code::Failed,
-                         "line {}: brackets nest deeper than {}", line,
-                         kMaxNesting);
+        return makeError(Code::Failed, "line {}: brackets nest deeper than {}",
+                         line, kMaxNesting);
       }
     } else if (c == ')' || c == ']' || c == '}' ||
                (c == '>' && i > 0 && text[i - 1] != '-')) {
@@ -64,8 +63,8 @@ Status dump(ModuleOp module, const std::string &directory, size_t number,
     return ioError("cannot create {}: {}", directory, error.message());
   }
   llvm::SmallString<128> path(directory);
-  llvm::sys::path::append(path, fmt::format("{:02}-{}.mlir", number,
-                                            std::string_view(phase)));
+  llvm::sys::path::append(
+      path, fmt::format("{:02}-{}.mlir", number, std::string_view(phase)));
   std::string message;
   auto file = openOutputFile(path, &message);
   if (!file) {

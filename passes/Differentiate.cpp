@@ -9,10 +9,10 @@
 #include "passes/Passes.h"
 #include "runtime/plan/Philox.h"
 
+#include "llvm/ADT/MapVector.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/IRMapping.h"
-#include "llvm/ADT/MapVector.h"
 
 namespace mega {
 #define GEN_PASS_DEF_DIFFERENTIATE
@@ -54,10 +54,10 @@ void assignDropoutKeys(BlockOp block) {
 /// A tfm.function with the body of `block` (its yield became a return).
 FunctionOp cloneBlock(OpBuilder &builder, BlockOp block, StringRef suffix,
                       IRMapping &mapping) {
-  auto function = FunctionOp::create(
-      builder, block.getLoc(), (block.getSymName() + suffix).str(),
-      block.getFunctionType(), ArrayAttr(), ArrayAttr(),
-      block.getSymNameAttr(), 0, 0);
+  auto function = FunctionOp::create(builder, block.getLoc(),
+                                     (block.getSymName() + suffix).str(),
+                                     block.getFunctionType(), ArrayAttr(),
+                                     ArrayAttr(), block.getSymNameAttr(), 0, 0);
   Block *body = &function.getBody().emplaceBlock();
   for (BlockArgument argument : block.getBody().getArguments()) {
     mapping.map(argument,

@@ -137,7 +137,8 @@ LogicalResult PlanEmitter::functionBuffer(exec::FunctionOp function,
                       static_cast<int64_t>(*alloc.getOffset()));
       return success();
     }
-    const std::string pool = ("saved." + function.getBlock().value_or("")).str();
+    const std::string pool =
+        ("saved." + function.getBlock().value_or("")).str();
     int64_t frame = 0;
     for (auto other : module.getOps<exec::FunctionOp>()) {
       if (other.getBlock() == function.getBlock() && other.getFrame()) {
@@ -186,8 +187,8 @@ LogicalResult PlanEmitter::emitFunction(exec::FunctionOp function) {
     result->arguments[number] = type;
   }
   for (auto launch : function.getBody().front().getOps<exec::LaunchOp>()) {
-    const auto kernel = findKernel(std::string_view(
-        launch.getKernel().data(), launch.getKernel().size()));
+    const auto kernel = findKernel(
+        std::string_view(launch.getKernel().data(), launch.getKernel().size()));
     plan::Launch entry(static_cast<uint16_t>(*kernel), 0,
                        location(launch.getLoc()),
                        static_cast<uint32_t>(result->operands.size()),
@@ -253,8 +254,8 @@ LogicalResult PlanEmitter::emitProgram(pipe::ProgramOp program) {
       for (unsigned i = 0; i < call.getNumResults(); ++i) {
         const auto type = exec::BufferType::get(
             cast<RankedTensorType>(call.getResult(i).getType()));
-        plan::Buffer address = buffer(type, plan::Space::Region, "carry",
-                                      (*call.getCarry())[i]);
+        plan::Buffer address =
+            buffer(type, plan::Space::Region, "carry", (*call.getCarry())[i]);
         addresses[call.getResult(i)] = address;
         if (!call.takesOver(i)) {
           result->arguments.push_back(address);
@@ -277,8 +278,8 @@ void PlanEmitter::emitSchedules() {
     auto stage = std::make_unique<plan::StageT>();
     const ArrayRef<int32_t> actions = schedule.getActions();
     for (size_t i = 0; i + 2 < actions.size(); i += 3) {
-      const auto name = cast<FlatSymbolRefAttr>(
-          schedule.getPrograms()[actions[i]]);
+      const auto name =
+          cast<FlatSymbolRefAttr>(schedule.getPrograms()[actions[i]]);
       stage->actions.emplace_back(programs.lookup(name.getValue()),
                                   static_cast<uint32_t>(actions[i + 1]),
                                   static_cast<uint32_t>(actions[i + 2]), 0);
@@ -312,17 +313,16 @@ void PlanEmitter::emitParameters() {
         parameter->value = member.getValueAttr().getValueAsDouble();
         parameter->decay = bucket.getDecay();
         for (bool gradient : {false, true}) {
-          plan::Buffer address =
-              buffer(type, plan::Space::Region,
-                     gradient ? "gradients" : "parameters",
-                     static_cast<int64_t>(member.getOffset()) * bytes);
+          plan::Buffer address = buffer(
+              type, plan::Space::Region, gradient ? "gradients" : "parameters",
+              static_cast<int64_t>(member.getOffset()) * bytes);
           address.mutate_per_instance(static_cast<int64_t>(member.getStride()) *
                                       bytes);
           (gradient ? parameter->gradient : parameter->weight) =
               std::make_unique<plan::Buffer>(address);
         }
-        out.parameter_count += static_cast<uint64_t>(tensor.getNumElements()) *
-                               parameter->count;
+        out.parameter_count +=
+            static_cast<uint64_t>(tensor.getNumElements()) * parameter->count;
         out.parameters.push_back(std::move(parameter));
       }
     }
@@ -339,8 +339,8 @@ void PlanEmitter::emitInputs() {
         buffer(type, plan::Space::Region, "inputs",
                static_cast<int64_t>(*input.getOffset())));
     result->buffer->mutate_per_micro_batch(type.bytes());
-    out.vocabulary = std::max(out.vocabulary,
-                              static_cast<uint32_t>(result->limit));
+    out.vocabulary =
+        std::max(out.vocabulary, static_cast<uint32_t>(result->limit));
     out.inputs.push_back(std::move(result));
   }
 }

@@ -10,9 +10,9 @@
 #include "passes/Applications.h"
 #include "passes/Passes.h"
 
+#include "llvm/ADT/SetVector.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
-#include "llvm/ADT/SetVector.h"
 
 #include <limits>
 
@@ -44,9 +44,8 @@ public:
   Value input(tfm::InputOp op) {
     Value &value = inputs[op];
     if (!value) {
-      value = pipe::InputOp::create(inner, op.getLoc(),
-                                    op.getResult().getType(), op.getName(),
-                                    false);
+      value = pipe::InputOp::create(
+          inner, op.getLoc(), op.getResult().getType(), op.getName(), false);
     }
     return value;
   }
@@ -188,8 +187,9 @@ struct EmitSchedulePass : mega::impl::EmitScheduleBase<EmitSchedulePass> {
     }
     for (auto term : terms()) {
       auto count = term.getCount().getDefiningOp<tfm::CountValidOp>();
-      const auto position = std::distance(
-          labels.begin(), llvm::find(labels, count.getLabels().getDefiningOp()));
+      const auto position =
+          std::distance(labels.begin(),
+                        llvm::find(labels, count.getLabels().getDefiningOp()));
       tfm::ZeroCounterOp::create(inner, term.getLoc(), counter(term, "sum"));
       Value total = tfm::CountValidOp::create(
           inner, count.getLoc(), count.getResult().getType(),
@@ -197,9 +197,9 @@ struct EmitSchedulePass : mega::impl::EmitScheduleBase<EmitSchedulePass> {
       tfm::RecordOp::create(inner, term.getLoc(), counter(term, "count"), total,
                             false);
       if (train) {
-        Value seed = tfm::LossSeedOp::create(
-            inner, term.getLoc(), term.getSum().getType(), total,
-            term.getWeightAttr());
+        Value seed = tfm::LossSeedOp::create(inner, term.getLoc(),
+                                             term.getSum().getType(), total,
+                                             term.getWeightAttr());
         tfm::RecordOp::create(inner, term.getLoc(), counter(term, "seed"), seed,
                               false);
       }
@@ -210,9 +210,9 @@ struct EmitSchedulePass : mega::impl::EmitScheduleBase<EmitSchedulePass> {
                            pipe::ActionKind::Prologue);
     SmallVector<Value> inputs;
     for (auto [input, type] : llvm::zip(labels, types)) {
-      inputs.push_back(pipe::InputOp::create(
-          program.inner, input->getLoc(), type,
-          cast<tfm::InputOp>(input).getName(), true));
+      inputs.push_back(
+          pipe::InputOp::create(program.inner, input->getLoc(), type,
+                                cast<tfm::InputOp>(input).getName(), true));
     }
     program.call(name, inputs, {});
   }
@@ -288,10 +288,10 @@ struct EmitSchedulePass : mega::impl::EmitScheduleBase<EmitSchedulePass> {
         }
         arguments.push_back(program.input(input));
       }
-      pipe::CallOp call = program.call(
-          (run.block.getSymName() + ".backward").str(), arguments,
-          ValueRange(active).getTypes(), run.application, run.instance,
-          run.count, /*reverse=*/true);
+      pipe::CallOp call =
+          program.call((run.block.getSymName() + ".backward").str(), arguments,
+                       ValueRange(active).getTypes(), run.application,
+                       run.instance, run.count, /*reverse=*/true);
       for (auto [index, operand] : llvm::enumerate(active)) {
         // Earlier runs of the same repeat come next.
         const bool first =
@@ -355,8 +355,7 @@ struct EmitSchedulePass : mega::impl::EmitScheduleBase<EmitSchedulePass> {
         }
         if (table) {
           limit = std::min(
-              limit,
-              cast<RankedTensorType>(table.getType()).getDimSize(0));
+              limit, cast<RankedTensorType>(table.getType()).getDimSize(0));
         }
       }
     }

@@ -35,9 +35,9 @@ exec::BufferType bufferType(MLIRContext *context, BufferType plain) {
     element = builder.getI64Type();
     break;
   }
-  return exec::BufferType::get(
-      context, ArrayRef<int64_t>(plain.dims.data(), plain.rank), element,
-      plain.rowStride, dist::LayoutAttr());
+  return exec::BufferType::get(context,
+                               ArrayRef<int64_t>(plain.dims.data(), plain.rank),
+                               element, plain.rowStride, dist::LayoutAttr());
 }
 
 /// Lowers one function. Data numbers of `buffers` stand for values; views of
@@ -129,8 +129,8 @@ private:
 
 int FunctionLowering::newData(exec::BufferType type) {
   const BufferType plain = type.plain();
-  const int number = buffers.addData(plain.rows(), plain.rowSize(),
-                                     byteSize(plain.type));
+  const int number =
+      buffers.addData(plain.rows(), plain.rowSize(), byteSize(plain.type));
   dataTypes.push_back(type);
   return number;
 }
@@ -167,8 +167,11 @@ void FunctionLowering::alias(Value result, Value operand) {
 void FunctionLowering::launch(Kernel kernel, ArrayRef<ExecOperand> operands,
                               ArrayRef<int64_t> integers,
                               ArrayRef<double> floats) {
-  Launch launch{kernel, {}, SmallVector<int64_t>(integers),
-                SmallVector<double>(floats), current};
+  Launch launch{kernel,
+                {},
+                SmallVector<int64_t>(integers),
+                SmallVector<double>(floats),
+                current};
   for (const ExecOperand &operand : operands) {
     Operand lowered{operand.kind, {}, {}, {}};
     switch (operand.kind) {
@@ -217,9 +220,9 @@ LogicalResult FunctionLowering::recordBody() {
   if (saved > 0) {
     const auto &frame = state.frames[function.getBlock()->str()];
     if (static_cast<int64_t>(frame.size()) != saved) {
-      return function.emitError() << "reads " << saved
-                                  << " saved values but its forward keeps "
-                                  << frame.size();
+      return function.emitError()
+             << "reads " << saved << " saved values but its forward keeps "
+             << frame.size();
     }
     for (int64_t i = 0; i < saved; ++i) {
       StateAddress address{"saved", frame[i].offset, 0};
@@ -278,7 +281,7 @@ LogicalResult FunctionLowering::placeGradients() {
     const StringRef name =
         symbol ? symbol.getValue() : cast<StringAttr>(target).getValue();
     auto address = state.parameter(
-        gradient.getDefiningOp() ? gradient.getDefiningOp() : function, 
+        gradient.getDefiningOp() ? gradient.getDefiningOp() : function,
         symbol ? "" : function.getBlock().value_or(""), name, "gradients");
     if (failed(address)) {
       return failure();
@@ -454,9 +457,8 @@ int64_t FunctionLowering::placeSideBySide(size_t index, size_t position) {
 }
 
 bool FunctionLowering::isTakenOver(int64_t argument) {
-  const int64_t results =
-      function.getNumResults() -
-      static_cast<int64_t>(function.getSavedResults());
+  const int64_t results = function.getNumResults() -
+                          static_cast<int64_t>(function.getSavedResults());
   return argument < results && function.getArgumentTypes()[argument] ==
                                    function.getResultTypes()[argument];
 }
@@ -585,8 +587,8 @@ Value FunctionLowering::rootValue(OpBuilder &builder, int root) {
   }
   if (!type) {
     const exec::BufferType member = dataTypes[r.members.front()];
-    SmallVector<int64_t> shape(member.getShape().take_front(
-        member.plain().rowDims()));
+    SmallVector<int64_t> shape(
+        member.getShape().take_front(member.plain().rowDims()));
     shape.push_back(r.rowSize);
     type = exec::BufferType::get(builder.getContext(), shape,
                                  member.getElementType(), r.rowSize,
@@ -644,8 +646,7 @@ Value FunctionLowering::bufferOf(OpBuilder &builder, int number,
 FailureOr<Value> FunctionLowering::rowsOf(OpBuilder &builder,
                                           const Launch &launch,
                                           const Operand &operand) {
-  const auto first =
-      stateRoots.find(buffers.data(operand.data.front()).root);
+  const auto first = stateRoots.find(buffers.data(operand.data.front()).root);
   if (first == stateRoots.end()) {
     return emitError(launch.loc) << "a stacked operand is no parameter";
   }
@@ -666,9 +667,9 @@ FailureOr<Value> FunctionLowering::rowsOf(OpBuilder &builder,
   const exec::BufferType stacked = exec::BufferType::get(
       builder.getContext(), {rows, type.getShape()[1]}, type.getElementType(),
       type.getShape()[1], type.getLayout());
-  return Value(exec::StateOp::create(
-      *prelude, launch.loc, stacked, first->second.region,
-      first->second.offset, first->second.perInstance));
+  return Value(exec::StateOp::create(*prelude, launch.loc, stacked,
+                                     first->second.region, first->second.offset,
+                                     first->second.perInstance));
 }
 
 LogicalResult FunctionLowering::emit(OpBuilder &builder) {
@@ -679,8 +680,8 @@ LogicalResult FunctionLowering::emit(OpBuilder &builder) {
     const int root = buffers.data(number).root;
     const Buffers::Root &r = buffers.root(root);
     if (frameOffsets.try_emplace(root, frame).second) {
-      frame += llvm::alignTo(r.rows * r.rowSize * r.elementBytes,
-                             kBufferAlignment);
+      frame +=
+          llvm::alignTo(r.rows * r.rowSize * r.elementBytes, kBufferAlignment);
     }
     slots.push_back(
         {frameOffsets[root] + buffers.data(number).column * r.elementBytes,
@@ -703,9 +704,9 @@ LogicalResult FunctionLowering::emit(OpBuilder &builder) {
   Block *body = &lowered.getBody().emplaceBlock();
   OpBuilder inner = OpBuilder::atBlockEnd(body);
   // Buffers are named at the top, launches follow.
-  auto marker = exec::LaunchOp::create(inner, function.getLoc(), "zero",
-                                       ValueRange(), DenseI64ArrayAttr(),
-                                       DenseF64ArrayAttr());
+  auto marker =
+      exec::LaunchOp::create(inner, function.getLoc(), "zero", ValueRange(),
+                             DenseI64ArrayAttr(), DenseF64ArrayAttr());
   OpBuilder top(marker);
   prelude = &top;
   // Name every argument, used or not: the caller supplies them all.
@@ -745,13 +746,11 @@ LogicalResult FunctionLowering::emit(OpBuilder &builder) {
     }
     exec::LaunchOp::create(
         inner, launch.loc,
-        builder.getStringAttr(
-            StringRef(kernelSpec(launch.kernel).name.data(),
-                      kernelSpec(launch.kernel).name.size())),
+        builder.getStringAttr(StringRef(kernelSpec(launch.kernel).name.data(),
+                                        kernelSpec(launch.kernel).name.size())),
         operands,
-        launch.integers.empty()
-            ? DenseI64ArrayAttr()
-            : builder.getDenseI64ArrayAttr(launch.integers),
+        launch.integers.empty() ? DenseI64ArrayAttr()
+                                : builder.getDenseI64ArrayAttr(launch.integers),
         launch.floats.empty() ? DenseF64ArrayAttr()
                               : builder.getDenseF64ArrayAttr(launch.floats));
   }

@@ -5,9 +5,9 @@
 #include "dialects/exec/Exec.h"
 #include "dialects/tfm/Tfm.h"
 
+#include "llvm/ADT/MapVector.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
-#include "llvm/ADT/MapVector.h"
 
 #include <map>
 #include <string>

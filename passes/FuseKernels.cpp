@@ -69,8 +69,8 @@ struct FuseAddLayerNorm : OpRewritePattern<LayerNormStatsOp> {
                   norm.getMean().getType(), norm.getRstd().getType()},
         add.getLhs(), add.getRhs(), norm.getGamma(), norm.getBeta(),
         norm.getEpsilonAttr());
-    rewriter.replaceOp(norm, ValueRange{fused.getResult(), fused.getMean(),
-                                        fused.getRstd()});
+    rewriter.replaceOp(
+        norm, ValueRange{fused.getResult(), fused.getMean(), fused.getRstd()});
     rewriter.replaceOp(add, fused.getSum());
     return success();
   }
@@ -83,8 +83,7 @@ struct FuseAddRmsNorm : OpRewritePattern<RmsNormStatsOp> {
   LogicalResult matchAndRewrite(RmsNormStatsOp norm,
                                 PatternRewriter &rewriter) const override {
     auto add = norm.getX().getDefiningOp<AddOp>();
-    if (!add ||
-        cast<RankedTensorType>(norm.getX().getType()).getRank() != 3) {
+    if (!add || cast<RankedTensorType>(norm.getX().getType()).getRank() != 3) {
       return rewriter.notifyMatchFailure(norm, "input is no residual sum");
     }
     for (Operation *user : add.getResult().getUsers()) {
@@ -207,8 +206,7 @@ struct FuseWeightGrads : OpRewritePattern<LinearWeightGradOp> {
 };
 
 /// add(a, gradient) -> the gradient accumulates onto a.
-template <typename GradOp>
-struct FuseAccumulation : OpRewritePattern<AddOp> {
+template <typename GradOp> struct FuseAccumulation : OpRewritePattern<AddOp> {
   using OpRewritePattern<AddOp>::OpRewritePattern;
 
   LogicalResult matchAndRewrite(AddOp add,
@@ -242,10 +240,10 @@ struct FuseKernelsPass : mega::impl::FuseKernelsBase<FuseKernelsPass> {
     RewritePatternSet groups(&getContext());
     groups.add<FuseGroup, FuseInputGrads, FuseWeightGrads>(&getContext());
     RewritePatternSet others(&getContext());
-    others.add<FuseBiasGelu, FuseAddLayerNorm, FuseAddRmsNorm,
-               FuseAccumulation<LayerNormGradOp>,
-               FuseAccumulation<RmsNormGradOp>,
-               FuseAccumulation<LinearInputGradOp>>(&getContext());
+    others
+        .add<FuseBiasGelu, FuseAddLayerNorm, FuseAddRmsNorm,
+             FuseAccumulation<LayerNormGradOp>, FuseAccumulation<RmsNormGradOp>,
+             FuseAccumulation<LinearInputGradOp>>(&getContext());
     if (failed(applyPatternsGreedily(getOperation(), std::move(groups))) ||
         failed(applyPatternsGreedily(getOperation(), std::move(others)))) {
       signalPassFailure();

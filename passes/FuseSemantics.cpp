@@ -56,9 +56,9 @@ struct FuseSemanticsPass : mega::impl::FuseSemanticsBase<FuseSemanticsPass> {
         builder, head.getLoc(), TypeRange{statistics, statistics, statistics},
         head.getX(), head.getWeight(), loss.getLabels(), loss.getIgnoreAttr());
     // The shard phase puts all_reduce<max> between the two maxima.
-    auto rescaled = tfm::HeadRescaleOp::create(
-        builder, loss.getLoc(), statistics, stats.getSum(), stats.getMax(),
-        stats.getMax());
+    auto rescaled = tfm::HeadRescaleOp::create(builder, loss.getLoc(),
+                                               statistics, stats.getSum(),
+                                               stats.getMax(), stats.getMax());
     auto total = tfm::HeadLossOp::create(
         builder, loss.getLoc(), loss.getResult().getType(), stats.getMax(),
         rescaled.getResult(), stats.getTarget(), loss.getLabels(),

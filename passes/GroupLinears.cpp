@@ -2,9 +2,9 @@
 #include "dialects/tfm/Tfm.h"
 #include "passes/Passes.h"
 
+#include "llvm/ADT/MapVector.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
-#include "llvm/ADT/MapVector.h"
 
 namespace mega {
 #define GEN_PASS_DEF_GROUPLINEARS

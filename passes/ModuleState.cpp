@@ -56,22 +56,19 @@ void ModuleState::emitSetup(OpBuilder &builder) {
   if (constants.empty()) {
     return;
   }
-  auto function = exec::FunctionOp::create(builder, loc, "setup", StringAttr(),
-                                           IntegerAttr(), IntegerAttr(),
-                                           IntegerAttr());
-  OpBuilder inner =
-      OpBuilder::atBlockEnd(&function.getBody().emplaceBlock());
+  auto function =
+      exec::FunctionOp::create(builder, loc, "setup", StringAttr(),
+                               IntegerAttr(), IntegerAttr(), IntegerAttr());
+  OpBuilder inner = OpBuilder::atBlockEnd(&function.getBody().emplaceBlock());
   for (const Constant &constant : constants) {
     Value table = exec::StateOp::create(inner, loc, constant.type, "constants",
                                         constant.offset, 0);
-    exec::LaunchOp::create(inner, loc, "rope_table", table,
-                           DenseI64ArrayAttr(),
+    exec::LaunchOp::create(inner, loc, "rope_table", table, DenseI64ArrayAttr(),
                            inner.getDenseF64ArrayAttr(constant.base));
   }
   auto program = pipe::ProgramOp::create(
       builder, loc, builder.getStringAttr("step.setup"),
-      pipe::ActionKindAttr::get(builder.getContext(),
-                                pipe::ActionKind::Setup));
+      pipe::ActionKindAttr::get(builder.getContext(), pipe::ActionKind::Setup));
   OpBuilder body = OpBuilder::atBlockEnd(&program.getBody().emplaceBlock());
   pipe::CallOp::create(body, loc, TypeRange(), "setup", ValueRange(), 0, 0, 1,
                        false, DenseI64ArrayAttr());

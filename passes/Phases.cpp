@@ -45,9 +45,11 @@ static void buildLower(OpPassManager &pm, const CompileOptions &) {
 
 ArrayRef<Phase> mega::phases() {
   static const Phase list[] = {
-      {"model", buildModel},       {"shard", buildShard},
+      {"model", buildModel},
+      {"shard", buildShard},
       {"differentiate", buildDifferentiate},
-      {"state", buildState},       {"schedule", buildSchedule},
+      {"state", buildState},
+      {"schedule", buildSchedule},
       {"lower", buildLower},
   };
   return list;
@@ -55,8 +57,7 @@ ArrayRef<Phase> mega::phases() {
 
 namespace {
 struct PhaseOptions : PassPipelineOptions<PhaseOptions> {
-  Option<int64_t> sequence{*this, "sequence",
-                           llvm::cl::desc("sequence length"),
+  Option<int64_t> sequence{*this, "sequence", llvm::cl::desc("sequence length"),
                            llvm::cl::init(0)};
   Option<int64_t> batch{*this, "batch",
                         llvm::cl::desc("rows of one micro-batch"),
@@ -70,7 +71,8 @@ struct PhaseOptions : PassPipelineOptions<PhaseOptions> {
 void mega::registerPhases() {
   for (const Phase &phase : phases()) {
     PassPipelineRegistration<PhaseOptions>(
-        ("mega-phase-" + phase.name).str(), ("the " + phase.name + " phase").str(),
+        ("mega-phase-" + phase.name).str(),
+        ("the " + phase.name + " phase").str(),
         [build = phase.build](OpPassManager &pm, const PhaseOptions &options) {
           build(pm, {options.sequence, options.batch, options.microBatches});
         });

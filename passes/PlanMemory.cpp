@@ -6,10 +6,10 @@
 #include "passes/Passes.h"
 #include "runtime/plan/Packer.h"
 
-#include "mlir/IR/Builders.h"
-#include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Support/MathExtras.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
 
 namespace mega {
 #define GEN_PASS_DEF_PLANMEMORY
@@ -79,12 +79,11 @@ struct PlanMemoryPass : mega::impl::PlanMemoryBase<PlanMemoryPass> {
     };
     int64_t elements = 0;
     for (auto bucket : module.getOps<tfm::BucketOp>()) {
-      elements = std::max(elements,
-                          static_cast<int64_t>(bucket.getOffset()) +
-                              static_cast<int64_t>(bucket.getElements()));
+      elements =
+          std::max(elements, static_cast<int64_t>(bucket.getOffset()) +
+                                 static_cast<int64_t>(bucket.getElements()));
     }
-    for (StringRef name :
-         {"parameters", "gradients", "moments", "variances"}) {
+    for (StringRef name : {"parameters", "gradients", "moments", "variances"}) {
       region(name, exec::Part::State, align(elements * 4));
     }
     region("constants", exec::Part::State, constantBytes(module));
@@ -186,8 +185,8 @@ struct PlanMemoryPass : mega::impl::PlanMemoryBase<PlanMemoryPass> {
   int64_t counterBytes(ModuleOp module) {
     int64_t bytes = 0;
     for (auto counter : module.getOps<exec::CounterOp>()) {
-      bytes = std::max(bytes, align(static_cast<int64_t>(counter.getOffset()) +
-                                    int64_t{8}));
+      bytes = std::max(
+          bytes, align(static_cast<int64_t>(counter.getOffset()) + int64_t{8}));
     }
     return bytes;
   }

@@ -8,9 +8,9 @@
 #include "passes/Applications.h"
 #include "passes/Passes.h"
 
+#include "llvm/Support/MathExtras.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
-#include "llvm/Support/MathExtras.h"
 
 namespace mega {
 #define GEN_PASS_DEF_SHARDSTATE
@@ -57,9 +57,8 @@ SmallVector<Item> itemsOf(BlockOp block) {
   }
   SmallVector<Item> items;
   const auto add = [&](ParamOp param, bool follows) {
-    items.push_back({param,
-                     cast<RankedTensorType>(param.getResult().getType()),
-                     follows});
+    items.push_back(
+        {param, cast<RankedTensorType>(param.getResult().getType()), follows});
   };
   for (auto param : block.getBody().front().getOps<ParamOp>()) {
     const auto it = groupOf.find(param);
@@ -87,7 +86,8 @@ struct ShardStatePass : mega::impl::ShardStateBase<ShardStatePass> {
     OpBuilder builder(model);
     int64_t offset = 0;
     for (bool decay : {true, false}) {
-      BucketOp bucket = makeBucket(builder, module, applications, decay, offset);
+      BucketOp bucket =
+          makeBucket(builder, module, applications, decay, offset);
       if (bucket.getElements() == 0) {
         bucket.erase();
         continue;
@@ -177,29 +177,27 @@ struct ShardStatePass : mega::impl::ShardStateBase<ShardStatePass> {
     const auto scalar = [&](Type element) {
       return RankedTensorType::get({}, element, layout);
     };
-    auto finish = FunctionOp::create(builder, loc, "finish",
-                                     builder.getFunctionType({}, {}),
-                                     ArrayAttr(), ArrayAttr(), StringAttr(), 0,
-                                     0);
+    auto finish = FunctionOp::create(
+        builder, loc, "finish", builder.getFunctionType({}, {}), ArrayAttr(),
+        ArrayAttr(), StringAttr(), 0, 0);
     OpBuilder inner = OpBuilder::atBlockEnd(&finish.getBody().emplaceBlock());
     SmallVector<Value> gradients;
     for (BucketOp bucket : buckets) {
-      const auto type = RankedTensorType::get(
-          {static_cast<int64_t>(bucket.getElements())}, builder.getF32Type(),
-          layout);
+      const auto type =
+          RankedTensorType::get({static_cast<int64_t>(bucket.getElements())},
+                                builder.getF32Type(), layout);
       gradients.push_back(BucketGradientOp::create(
           inner, loc, type, FlatSymbolRefAttr::get(bucket.getSymNameAttr())));
     }
-    Value squares = SumSquaresOp::create(inner, loc,
-                                         scalar(builder.getF64Type()),
-                                         gradients);
+    Value squares = SumSquaresOp::create(
+        inner, loc, scalar(builder.getF64Type()), gradients);
     RecordOp::create(inner, loc, "gradient_square_sum", squares, false);
-    Value scale = ClipScaleOp::create(inner, loc, scalar(builder.getF32Type()),
-                                      squares);
+    Value scale =
+        ClipScaleOp::create(inner, loc, scalar(builder.getF32Type()), squares);
     for (auto [bucket, gradient] : llvm::zip(buckets, gradients)) {
       AdamWOp::create(inner, loc,
-                      FlatSymbolRefAttr::get(bucket.getSymNameAttr()),
-                      gradient, scale);
+                      FlatSymbolRefAttr::get(bucket.getSymNameAttr()), gradient,
+                      scale);
     }
     ReturnOp::create(inner, loc, ValueRange());
   }

@@ -3,8 +3,8 @@
 #include "passes/Applications.h"
 #include "passes/Passes.h"
 
-#include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringSet.h"
+#include "mlir/IR/BuiltinOps.h"
 
 #include <map>
 

@@ -65,16 +65,14 @@ void reportMemory(const plan::Plan &plan, std::string &out) {
     for (const plan::Region *region : *plan.regions()) {
       if (region->part() == part && region->name()->str() != name) {
         line("  " + region->name()->str() +
-                 (region->copies() > 1
-                      ? fmt::format(" (x{})", region->copies())
-                      : ""),
+                 (region->copies() > 1 ? fmt::format(" (x{})", region->copies())
+                                       : ""),
              region->bytes() * region->copies());
       }
     }
   }
   line("planned", total);
-  fmt::format_to(to, "  {:<32}{:>16}{:>13}\n",
-                 "beside it, at most (reserve)",
+  fmt::format_to(to, "  {:<32}{:>16}{:>13}\n", "beside it, at most (reserve)",
                  withThousands(plan.reserve_bytes()),
                  humanBytes(plan.reserve_bytes()));
 }
@@ -89,15 +87,14 @@ void reportScratch(const plan::Plan &plan, std::string &out) {
          elements<plan::Launch>(function->launches())) {
       const KernelSpec &spec = kernelSpec(static_cast<Kernel>(launch.kernel()));
       for (size_t i = 0; i < spec.operands.size(); ++i) {
-        const bool statistics = spec.kernel == Kernel::Attention &&
-                                spec.operands[i].name == "lse";
+        const bool statistics =
+            spec.kernel == Kernel::Attention && spec.operands[i].name == "lse";
         if (spec.operands[i].access != Access::Scratch && !statistics) {
           continue;
         }
-        const BufferType type = bufferType(
-            elements<plan::Buffer>(function->buffers())[function->operands()
-                                                            ->Get(launch.first_operand() +
-                                                                  i)]);
+        const BufferType type = bufferType(elements<plan::Buffer>(
+            function->buffers())[function->operands()->Get(
+            launch.first_operand() + i)]);
         const std::string name =
             fmt::format("{} {}", spec.name, spec.operands[i].name);
         if (!seen.insert(name).second) {

@@ -50,8 +50,8 @@ static int run() {
   constexpr int64_t kDefaultMicroBatches = 4;
   const int64_t rows = microBatch;
   if (rows < 1) {
-    return fail(makeError(Code::Failed,
-                          "--micro-batch-size {} is not positive", rows));
+    return fail(
+        makeError(Code::Failed, "--micro-batch-size {} is not positive", rows));
   }
   const int64_t total =
       globalBatch == 0 ? rows * kDefaultMicroBatches : int64_t{globalBatch};
@@ -71,8 +71,8 @@ static int run() {
                           total, total / rows, kMaxMicroBatches));
   }
   request.options = {sequence, rows, total / rows};
-  request.flags = fmt::format("--micro-batch-size {} --global-batch-size {}",
-                              rows, total);
+  request.flags =
+      fmt::format("--micro-batch-size {} --global-batch-size {}", rows, total);
   if (sequence != 0) {
     request.flags += fmt::format(" --seq-length {}", int64_t{sequence});
   }
@@ -89,8 +89,8 @@ static int run() {
   }
   std::string path = output;
   if (path.empty()) {
-    llvm::SmallString<128> derived(
-        input == "-" ? std::string("model") : std::string(input));
+    llvm::SmallString<128> derived(input == "-" ? std::string("model")
+                                                : std::string(input));
     llvm::sys::path::replace_extension(derived, "mega");
     path = derived.str().str();
   }
@@ -114,8 +114,8 @@ static int run() {
     auto plan = loadPlan(*bytes);
     llvm::outs() << report(plan->root());
     llvm::outs() << "plan              " << path << ", "
-                 << withThousands(bytes->size()) << " bytes, "
-                 << plan->hash() << "\n";
+                 << withThousands(bytes->size()) << " bytes, " << plan->hash()
+                 << "\n";
   }
   return 0;
 }
@@ -123,11 +123,10 @@ static int run() {
 int main(int argc, char **argv) {
   llvm::setBugReportMsg("");
   llvm::InitLLVM init(argc, argv);
-  llvm::install_fatal_error_handler(
-      [](void *, const char *reason, bool) {
-        llvm::errs() << "megac: internal error: " << reason << "\n";
-        std::_Exit(static_cast<int>(Code::Internal));
-      });
+  llvm::install_fatal_error_handler([](void *, const char *reason, bool) {
+    llvm::errs() << "megac: internal error: " << reason << "\n";
+    std::_Exit(static_cast<int>(Code::Internal));
+  });
   cl::HideUnrelatedOptions(category);
   cl::SetVersionPrinter([](llvm::raw_ostream &os) {
     os << "megac " MEGA_VERSION ", plan format " << kPlanVersion << ", LLVM "
@@ -141,7 +140,8 @@ int main(int argc, char **argv) {
           "  megac examples/gpt2-tiny.mlir --micro-batch-size 4 --report\n"
           "  megac examples/llama3-8b.mlir --seq-length 4096 -o llama.mega\n"
           "  megac model.mlir --dump-ir /tmp/ir\n\n"
-          "Exit codes: 0 ok, 1 model or configuration rejected, 2 wrong usage,\n"
+          "Exit codes: 0 ok, 1 model or configuration rejected, 2 wrong "
+          "usage,\n"
           "70 internal error, 74 input/output error.\n",
           &stream)) {
     llvm::errs() << errors;

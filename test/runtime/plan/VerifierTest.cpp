@@ -56,17 +56,17 @@ TEST(Verifier, V1ScratchIsWrittenBeforeItIsRead) {
 }
 
 TEST(Verifier, V2WrittenOperandsDoNotOverlapOthers) {
-  EXPECT_THAT(rejection([](auto &p) {
-                operandOf(functionNamed(p, "head.backward"), 0, 4)
-                    .mutate_offset(192);
-              }),
-              HasSubstr("overlaps operand grad_target, which the kernel writes "
-                        "too"));
-  EXPECT_THAT(rejection([](auto &p) {
-                operandOf(functionNamed(p, "head.eval"), 0, 6)
-                    .mutate_offset(256);
-              }),
-              HasSubstr("head_stats"));
+  EXPECT_THAT(
+      rejection([](auto &p) {
+        operandOf(functionNamed(p, "head.backward"), 0, 4).mutate_offset(192);
+      }),
+      HasSubstr("overlaps operand grad_target, which the kernel writes "
+                "too"));
+  EXPECT_THAT(
+      rejection([](auto &p) {
+        operandOf(functionNamed(p, "head.eval"), 0, 6).mutate_offset(256);
+      }),
+      HasSubstr("head_stats"));
   EXPECT_THAT(rejection([](auto &p) {
                 // gemm in place of its input.
                 auto &f = functionNamed(p, "layer.eval");
@@ -90,15 +90,13 @@ TEST(Verifier, V2InPlaceMeansTheSameBytes) {
 
 TEST(Verifier, V3LiveBuffersDoNotOverlap) {
   // A part of the maxima is overwritten by the loss.
-  EXPECT_THAT(rejection([](auto &p) {
-                operandOf(functionNamed(p, "head.backward"), 0, 3)
-                    .mutate_offset(208);
-                operandOf(functionNamed(p, "head.backward"), 0, 4)
-                    .mutate_offset(232);
-                operandOf(functionNamed(p, "head.backward"), 1, 8)
-                    .mutate_offset(64);
-              }),
-              HasSubstr("overlaps operand"));
+  EXPECT_THAT(
+      rejection([](auto &p) {
+        operandOf(functionNamed(p, "head.backward"), 0, 3).mutate_offset(208);
+        operandOf(functionNamed(p, "head.backward"), 0, 4).mutate_offset(232);
+        operandOf(functionNamed(p, "head.backward"), 1, 8).mutate_offset(64);
+      }),
+      HasSubstr("overlaps operand"));
   // The same bytes for two values: the first is lost.
   EXPECT_THAT(rejection([](auto &p) {
                 auto &f = functionNamed(p, "layer.forward");
@@ -147,11 +145,11 @@ TEST(Verifier, V5InputsAreNotWritten) {
 }
 
 TEST(Verifier, V5OneStridePerRegion) {
-  EXPECT_THAT(rejection([](auto &p) {
-                operandOf(functionNamed(p, "layer.forward"), 0, 1)
-                    .mutate_per_slot(256);
-              }),
-              HasSubstr("has strides 256 per slot"));
+  EXPECT_THAT(
+      rejection([](auto &p) {
+        operandOf(functionNamed(p, "layer.forward"), 0, 1).mutate_per_slot(256);
+      }),
+      HasSubstr("has strides 256 per slot"));
 }
 
 //===----------------------------------------------------------------------===//
@@ -159,18 +157,16 @@ TEST(Verifier, V5OneStridePerRegion) {
 //===----------------------------------------------------------------------===//
 
 TEST(Verifier, V6StateDoesNotOverlap) {
-  EXPECT_THAT(rejection([](auto &p) {
-                p.parameters[2]->weight->mutate_offset(336);
-              }),
-              HasSubstr("overlaps the weight of h.1.fc.weight"));
+  EXPECT_THAT(
+      rejection([](auto &p) { p.parameters[2]->weight->mutate_offset(336); }),
+      HasSubstr("overlaps the weight of h.1.fc.weight"));
   EXPECT_THAT(rejection([](auto &p) {
                 operandOf(functionNamed(p, "step.end"), 2, 3).mutate_region(2);
               }),
               HasSubstr("step.end"));
-  EXPECT_THAT(rejection([](auto &p) {
-                p.inputs[1]->buffer->mutate_offset(40);
-              }),
-              HasSubstr("overlaps input tokens of micro-batch 1"));
+  EXPECT_THAT(
+      rejection([](auto &p) { p.inputs[1]->buffer->mutate_offset(40); }),
+      HasSubstr("overlaps input tokens of micro-batch 1"));
 }
 
 TEST(Verifier, V6AdamWMatchesWeightAndGradient) {
@@ -190,11 +186,11 @@ TEST(Verifier, V6EveryParameterIsUpdated) {
 }
 
 TEST(Verifier, V7OnlyAdamWWritesParameters) {
-  EXPECT_THAT(rejection([](auto &p) {
-                operandOf(functionNamed(p, "layer.backward"), 1, 2)
-                    .mutate_region(0);
-              }),
-              HasSubstr("writes parameters, which only adamw"));
+  EXPECT_THAT(
+      rejection([](auto &p) {
+        operandOf(functionNamed(p, "layer.backward"), 1, 2).mutate_region(0);
+      }),
+      HasSubstr("writes parameters, which only adamw"));
 }
 
 TEST(Verifier, V7BackwardAddsToGradients) {
@@ -286,12 +282,12 @@ TEST(Verifier, V10CountersAreSetBeforeTheyAreUsed) {
 
 TEST(Verifier, V10TwoPlacesForOneValueAreFound) {
   // Backward takes the labels of micro-batch 1 from beyond the inputs.
-  EXPECT_THAT(rejection([](auto &p) {
-                regionNamed(p, "input").bytes = 256;
-                programNamed(p, "backward").arguments[0].mutate_per_micro_batch(
-                    48);
-              }),
-              HasSubstr("operand labels"));
+  EXPECT_THAT(
+      rejection([](auto &p) {
+        regionNamed(p, "input").bytes = 256;
+        programNamed(p, "backward").arguments[0].mutate_per_micro_batch(48);
+      }),
+      HasSubstr("operand labels"));
 }
 
 TEST(Verifier, V11BackwardFollowsItsForward) {
@@ -367,8 +363,7 @@ TEST(Verifier, WorkGrowsWithActionsNotWithLayersTimesActions) {
   constexpr uint32_t kBatches = 512;
   // Layers beyond the second have weights of their own, appended.
   const int64_t extra = (kLayers - 2) * 100;
-  for (const char *name :
-       {"parameters", "gradients", "moments", "variances"}) {
+  for (const char *name : {"parameters", "gradients", "moments", "variances"}) {
     regionNamed(*plan, name).bytes += extra;
   }
   plan->parameters[1]->count = kLayers;
@@ -409,8 +404,8 @@ TEST(Verifier, WorkGrowsWithActionsNotWithLayersTimesActions) {
   }
   plan->global_batch_size = 2 * kBatches;
   regionNamed(*plan, "input").bytes = kBatches * 48;
-  for (const char *name : {"begin", "forward", "backward", "begin.eval",
-                           "forward.eval"}) {
+  for (const char *name :
+       {"begin", "forward", "backward", "begin.eval", "forward.eval"}) {
     for (auto &buffer : programNamed(*plan, name).arguments) {
       if (buffer.region() == 9) {
         buffer.mutate_offset(buffer.offset() == 0 ? 0 : kBatches * 24);
