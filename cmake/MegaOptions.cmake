@@ -45,6 +45,14 @@ function(mega_library name)
   target_link_libraries(${name} PUBLIC mega_options ${ARG_LINK})
 endfunction()
 
+# Installed programs find their libraries beside them (lib/ of the archive that
+# scripts/package.sh makes) or where they were linked from. DT_RPATH, because
+# libraries' own libraries have to be found there as well.
+set(CMAKE_INSTALL_RPATH "$ORIGIN/../lib")
+set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
+set(CMAKE_BUILD_RPATH "$ORIGIN/../lib")
+add_link_options(-Wl,--disable-new-dtags)
+
 # mega_tool(name SOURCES ... [LINK ...]): an installed executable.
 function(mega_tool name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})

@@ -372,8 +372,8 @@ void PlanEmitter::emitLoss() {
       std::make_unique<plan::Buffer>(counter("gradient_square_sum"));
 }
 
-/// Forward and backward of all micro-batches; recomputed work does not count
-/// twice (there is none).
+/// What one step executes: forward and backward of all micro-batches, with what
+/// attention and head recompute.
 void PlanEmitter::countFlops() {
   const plan::EntryPointT &train = *out.entry_points.front();
   for (const plan::Action &action : train.stages.front()->actions) {

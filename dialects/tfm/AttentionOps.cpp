@@ -77,7 +77,7 @@ LogicalResult RopeOp::verify() {
   return success();
 }
 
-OpCost RopeOp::getCost() { return streamingCost(*this, 3); }
+OpCost RopeOp::getCost() { return streamingCost(*this); }
 
 /// The table for positions 0 .. sequence-1, as a value of its own: equal tables
 /// are one constant of the plan.
@@ -152,7 +152,7 @@ static double visiblePairs(int64_t sequence, bool causal,
 
 template <typename AttentionLike>
 static OpCost attentionCost(AttentionLike op, double gemms) {
-  OpCost cost = streamingCost(op, 0);
+  OpCost cost = streamingCost(op);
   const auto q = tensor(op.getQ());
   if (q.hasStaticShape()) {
     const auto shape = q.getShape();

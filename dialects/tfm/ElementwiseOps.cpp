@@ -14,7 +14,7 @@ static_assert(static_cast<int64_t>(tfm::GateKind::GeluErf) ==
 // gelu
 //===----------------------------------------------------------------------===//
 
-OpCost GeluOp::getCost() { return streamingCost(*this, 10); }
+OpCost GeluOp::getCost() { return streamingCost(*this); }
 
 LogicalResult GeluOp::lowerToExec(ExecContext &context) {
   context.launch(Kernel::Gelu, {getX(), getResult()},
@@ -29,7 +29,7 @@ void GeluOp::buildGradient(GradientContext &context) {
                                  context.use(getX()), getKindAttr()));
 }
 
-OpCost GeluGradOp::getCost() { return streamingCost(*this, 16); }
+OpCost GeluGradOp::getCost() { return streamingCost(*this); }
 
 LogicalResult GeluGradOp::lowerToExec(ExecContext &context) {
   context.launch(Kernel::GeluGrad, {getGrad(), getX(), getResult()},
@@ -37,7 +37,7 @@ LogicalResult GeluGradOp::lowerToExec(ExecContext &context) {
   return success();
 }
 
-OpCost BiasGeluOp::getCost() { return streamingCost(*this, 11); }
+OpCost BiasGeluOp::getCost() { return streamingCost(*this); }
 
 LogicalResult BiasGeluOp::lowerToExec(ExecContext &context) {
   context.launch(Kernel::BiasGelu, {getX(), getBias(), getSum(), getResult()},
@@ -49,7 +49,7 @@ LogicalResult BiasGeluOp::lowerToExec(ExecContext &context) {
 // silu and the gated product
 //===----------------------------------------------------------------------===//
 
-OpCost SiluOp::getCost() { return streamingCost(*this, 5); }
+OpCost SiluOp::getCost() { return streamingCost(*this); }
 
 LogicalResult SiluOp::lowerToExec(ExecContext &context) {
   context.launch(Kernel::Silu, {getX(), getResult()});
@@ -63,14 +63,14 @@ void SiluOp::buildGradient(GradientContext &context) {
                          context.gradientOf(getResult()), context.use(getX())));
 }
 
-OpCost SiluGradOp::getCost() { return streamingCost(*this, 8); }
+OpCost SiluGradOp::getCost() { return streamingCost(*this); }
 
 LogicalResult SiluGradOp::lowerToExec(ExecContext &context) {
   context.launch(Kernel::SiluGrad, {getGrad(), getX(), getResult()});
   return success();
 }
 
-OpCost GatedOp::getCost() { return streamingCost(*this, 8); }
+OpCost GatedOp::getCost() { return streamingCost(*this); }
 
 LogicalResult GatedOp::lowerToExec(ExecContext &context) {
   context.launch(Kernel::Gated, {getGate(), getUp(), getResult()},
@@ -88,7 +88,7 @@ void GatedOp::buildGradient(GradientContext &context) {
   context.addGradient(getUp(), grad.getGradUp());
 }
 
-OpCost GatedGradOp::getCost() { return streamingCost(*this, 14); }
+OpCost GatedGradOp::getCost() { return streamingCost(*this); }
 
 LogicalResult GatedGradOp::lowerToExec(ExecContext &context) {
   context.launch(Kernel::GatedGrad,
@@ -101,7 +101,7 @@ LogicalResult GatedGradOp::lowerToExec(ExecContext &context) {
 // add
 //===----------------------------------------------------------------------===//
 
-OpCost AddOp::getCost() { return streamingCost(*this, 1); }
+OpCost AddOp::getCost() { return streamingCost(*this); }
 
 LogicalResult AddOp::lowerToExec(ExecContext &context) {
   context.launch(Kernel::Add, {getLhs(), getRhs(), getResult()});
@@ -126,7 +126,7 @@ LogicalResult DropoutOp::verify() {
   return success();
 }
 
-OpCost DropoutOp::getCost() { return streamingCost(*this, 12); }
+OpCost DropoutOp::getCost() { return streamingCost(*this); }
 
 LogicalResult DropoutOp::lowerToExec(ExecContext &context) {
   if (!getKey()) {

@@ -23,7 +23,7 @@ LogicalResult EmbeddingOp::verify() {
 
 OpCost EmbeddingOp::getCost() {
   // Reads only the rows it needs.
-  OpCost cost = streamingCost(*this, 0);
+  OpCost cost = streamingCost(*this);
   cost.bytes -= static_cast<double>(tensor(getTable()).getNumElements()) *
                 tensor(getTable()).getElementTypeBitWidth() / 8;
   return cost;
@@ -41,7 +41,7 @@ void EmbeddingOp::buildGradient(GradientContext &context) {
                       context.use(getIds()), context.gradientOf(getResult())));
 }
 
-OpCost EmbeddingGradOp::getCost() { return streamingCost(*this, 1); }
+OpCost EmbeddingGradOp::getCost() { return streamingCost(*this); }
 
 LogicalResult EmbeddingGradOp::lowerToExec(ExecContext &context) {
   context.launch(Kernel::EmbeddingGrad, {getIds(), getGrad(), getGradTable()});
@@ -67,7 +67,7 @@ LogicalResult AddPositionsOp::verify() {
   return success();
 }
 
-OpCost AddPositionsOp::getCost() { return streamingCost(*this, 1); }
+OpCost AddPositionsOp::getCost() { return streamingCost(*this); }
 
 LogicalResult AddPositionsOp::lowerToExec(ExecContext &context) {
   context.launch(Kernel::AddPositions, {getX(), getTable(), getResult()});
@@ -82,7 +82,7 @@ void AddPositionsOp::buildGradient(GradientContext &context) {
                                               getTable().getType(), grad));
 }
 
-OpCost PositionsGradOp::getCost() { return streamingCost(*this, 1); }
+OpCost PositionsGradOp::getCost() { return streamingCost(*this); }
 
 LogicalResult PositionsGradOp::lowerToExec(ExecContext &context) {
   context.launch(Kernel::PositionsGrad, {getGrad(), getGradTable()});

@@ -33,7 +33,7 @@ static ExecOperand logitsTile(Value x, Value weight) {
 }
 
 static OpCost headCost(Operation *op, Value x, Value weight, double gemms) {
-  OpCost cost = streamingCost(op, 0);
+  OpCost cost = streamingCost(op);
   const auto shape = tensor(x).getShape();
   cost.flops = gemms * 2 * static_cast<double>(shape[0]) * shape[1] *
                static_cast<double>(tensor(weight).getNumElements());
@@ -86,7 +86,7 @@ OpFoldResult HeadRescaleOp::fold(FoldAdaptor) {
                                          : OpFoldResult();
 }
 
-OpCost HeadRescaleOp::getCost() { return streamingCost(*this, 10); }
+OpCost HeadRescaleOp::getCost() { return streamingCost(*this); }
 
 LogicalResult HeadRescaleOp::lowerToExec(ExecContext &context) {
   context.launch(Kernel::HeadRescale,
@@ -102,7 +102,7 @@ void HeadRescaleOp::buildGradient(GradientContext &context) {
                     context.use(getMaxGlobal())));
 }
 
-OpCost HeadRescaleGradOp::getCost() { return streamingCost(*this, 10); }
+OpCost HeadRescaleGradOp::getCost() { return streamingCost(*this); }
 
 LogicalResult HeadRescaleGradOp::lowerToExec(ExecContext &context) {
   context.launch(Kernel::HeadRescaleGrad,
@@ -114,7 +114,7 @@ LogicalResult HeadRescaleGradOp::lowerToExec(ExecContext &context) {
 // head_loss
 //===----------------------------------------------------------------------===//
 
-OpCost HeadLossOp::getCost() { return streamingCost(*this, 10); }
+OpCost HeadLossOp::getCost() { return streamingCost(*this); }
 
 LogicalResult HeadLossOp::lowerToExec(ExecContext &context) {
   context.launch(Kernel::HeadLoss,
@@ -133,7 +133,7 @@ void HeadLossOp::buildGradient(GradientContext &context) {
   context.addGradient(getTarget(), grad.getGradTarget());
 }
 
-OpCost HeadLossGradOp::getCost() { return streamingCost(*this, 1); }
+OpCost HeadLossGradOp::getCost() { return streamingCost(*this); }
 
 LogicalResult HeadLossGradOp::lowerToExec(ExecContext &context) {
   context.launch(

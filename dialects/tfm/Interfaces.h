@@ -17,7 +17,10 @@
 namespace mega::tfm {
 
 struct OpCost {
+  /// Floating-point operations of matrix products, a multiply-add being two:
+  /// the field's convention, which leaves element-wise work out.
   double flops = 0;
+  /// Bytes read and written.
   double bytes = 0;
 
   OpCost &operator+=(const OpCost &other) {
@@ -27,9 +30,8 @@ struct OpCost {
   }
 };
 
-/// Bytes of all operands and results: the cost of a memory-bound op, with
-/// `flopsPerElement` for each element of its first operand.
-OpCost streamingCost(mlir::Operation *op, double flopsPerElement);
+/// Bytes of all operands and results: the cost of a memory-bound op.
+OpCost streamingCost(mlir::Operation *op);
 
 /// Reverse-mode differentiation of one block.
 class GradientContext {

@@ -11,7 +11,7 @@ static RankedTensorType tensor(Value value) {
 
 /// Multiply-adds of rows(x) times the weight, plus all traffic.
 static OpCost gemmCost(Operation *op, Value rows, ValueRange weights) {
-  OpCost cost = streamingCost(op, 0);
+  OpCost cost = streamingCost(op);
   const auto type = tensor(rows);
   if (!type.hasStaticShape()) {
     return cost;
@@ -149,7 +149,7 @@ LogicalResult AddBiasOp::verify() {
   return success();
 }
 
-OpCost AddBiasOp::getCost() { return streamingCost(*this, 1); }
+OpCost AddBiasOp::getCost() { return streamingCost(*this); }
 
 LogicalResult AddBiasOp::lowerToExec(ExecContext &context) {
   context.launch(Kernel::AddBias, {getX(), getBias(), getResult()});
@@ -163,7 +163,7 @@ void AddBiasOp::buildGradient(GradientContext &context) {
                                                     getBias().getType(), grad));
 }
 
-OpCost BiasGradOp::getCost() { return streamingCost(*this, 1); }
+OpCost BiasGradOp::getCost() { return streamingCost(*this); }
 
 LogicalResult BiasGradOp::lowerToExec(ExecContext &context) {
   context.launch(Kernel::BiasGrad, {getGrad(), getGradBias()});

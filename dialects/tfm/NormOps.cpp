@@ -45,7 +45,7 @@ LogicalResult LayerNormOp::verify() {
   return verifyNorm(*this, getX(), getGamma(), value(getEpsilonAttr()));
 }
 
-OpCost LayerNormOp::getCost() { return streamingCost(*this, 8); }
+OpCost LayerNormOp::getCost() { return streamingCost(*this); }
 
 LogicalResult LayerNormOp::lowerToExec(ExecContext &context) {
   const auto shape = cast<RankedTensorType>(getX().getType()).getShape();
@@ -73,7 +73,7 @@ void LayerNormOp::buildGradient(GradientContext &) {
   llvm_unreachable("expandForTraining replaced it");
 }
 
-OpCost LayerNormStatsOp::getCost() { return streamingCost(*this, 8); }
+OpCost LayerNormStatsOp::getCost() { return streamingCost(*this); }
 
 LogicalResult LayerNormStatsOp::lowerToExec(ExecContext &context) {
   context.launch(
@@ -95,7 +95,7 @@ void LayerNormStatsOp::buildGradient(GradientContext &context) {
   context.addGradient(getBeta(), grad.getGradBeta());
 }
 
-OpCost LayerNormGradOp::getCost() { return streamingCost(*this, 14); }
+OpCost LayerNormGradOp::getCost() { return streamingCost(*this); }
 
 LogicalResult LayerNormGradOp::lowerToExec(ExecContext &context) {
   if (getOnto()) {
@@ -108,7 +108,7 @@ LogicalResult LayerNormGradOp::lowerToExec(ExecContext &context) {
   return success();
 }
 
-OpCost AddLayerNormOp::getCost() { return streamingCost(*this, 9); }
+OpCost AddLayerNormOp::getCost() { return streamingCost(*this); }
 
 LogicalResult AddLayerNormOp::lowerToExec(ExecContext &context) {
   context.launch(Kernel::AddLayerNorm,
@@ -130,7 +130,7 @@ LogicalResult RmsNormOp::verify() {
   return verifyNorm(*this, getX(), getGamma(), value(getEpsilonAttr()));
 }
 
-OpCost RmsNormOp::getCost() { return streamingCost(*this, 5); }
+OpCost RmsNormOp::getCost() { return streamingCost(*this); }
 
 LogicalResult RmsNormOp::lowerToExec(ExecContext &context) {
   const auto shape = statisticsType(getX()).getShape();
@@ -156,7 +156,7 @@ void RmsNormOp::buildGradient(GradientContext &) {
   llvm_unreachable("expandForTraining replaced it");
 }
 
-OpCost RmsNormStatsOp::getCost() { return streamingCost(*this, 5); }
+OpCost RmsNormStatsOp::getCost() { return streamingCost(*this); }
 
 LogicalResult RmsNormStatsOp::lowerToExec(ExecContext &context) {
   context.launch(Kernel::RmsNorm, {getX(), getGamma(), getResult(), getRstd()},
@@ -174,7 +174,7 @@ void RmsNormStatsOp::buildGradient(GradientContext &context) {
   context.addGradient(getGamma(), grad.getGradGamma());
 }
 
-OpCost RmsNormGradOp::getCost() { return streamingCost(*this, 10); }
+OpCost RmsNormGradOp::getCost() { return streamingCost(*this); }
 
 LogicalResult RmsNormGradOp::lowerToExec(ExecContext &context) {
   if (getOnto()) {
@@ -187,7 +187,7 @@ LogicalResult RmsNormGradOp::lowerToExec(ExecContext &context) {
   return success();
 }
 
-OpCost AddRmsNormOp::getCost() { return streamingCost(*this, 6); }
+OpCost AddRmsNormOp::getCost() { return streamingCost(*this); }
 
 LogicalResult AddRmsNormOp::lowerToExec(ExecContext &context) {
   context.launch(

@@ -124,19 +124,13 @@ static double tensorBytes(Type type) {
          tensor.getElementTypeBitWidth() / 8;
 }
 
-OpCost mega::tfm::streamingCost(Operation *op, double flopsPerElement) {
+OpCost mega::tfm::streamingCost(Operation *op) {
   OpCost cost;
   for (Type type : op->getOperandTypes()) {
     cost.bytes += tensorBytes(type);
   }
   for (Type type : op->getResultTypes()) {
     cost.bytes += tensorBytes(type);
-  }
-  const auto first = dyn_cast<RankedTensorType>(
-      op->getNumOperands() ? op->getOperand(0).getType()
-                           : op->getResult(0).getType());
-  if (first && first.hasStaticShape()) {
-    cost.flops = flopsPerElement * static_cast<double>(first.getNumElements());
   }
   return cost;
 }

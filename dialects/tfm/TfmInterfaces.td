@@ -31,8 +31,9 @@ def Differentiable : OpInterface<"Differentiable"> {
 def Cost : OpInterface<"Cost"> {
   let cppNamespace = "::mega::tfm";
   let description = [{
-    What an op costs: floating-point operations (a multiply-add is two) and
-    bytes read and written, for the global shapes in its types.
+    What an op costs: floating-point operations of its matrix products (a
+    multiply-add is two) and bytes read and written, for the global shapes in
+    its types.
   }];
   let methods = [
     InterfaceMethod<"The cost of one execution.",

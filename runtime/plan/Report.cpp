@@ -39,6 +39,25 @@ uint64_t plannedBytes(const plan::Plan &plan) {
   return total;
 }
 
+uint64_t modelFlops(const plan::Plan &plan) {
+  uint64_t flops = 0;
+  const plan::EntryPoint *train = plan.entry_points()->Get(0);
+  for (const plan::Stage *stage : *train->stages()) {
+    for (const plan::Action &action :
+         elements<plan::Action>(stage->actions())) {
+      const plan::Program *program = plan.programs()->Get(action.program());
+      if (program->kind() != plan::ActionKind::Forward) {
+        continue;
+      }
+      for (const plan::Call &call : elements<plan::Call>(program->calls())) {
+        flops +=
+            3 * plan.functions()->Get(call.function())->flops() * call.count();
+      }
+    }
+  }
+  return flops;
+}
+
 namespace {
 
 void reportMemory(const plan::Plan &plan, std::string &out) {
@@ -132,10 +151,12 @@ std::string report(const plan::Plan &plan) {
   const uint64_t tokens =
       uint64_t{plan.global_batch_size()} * plan.sequence_length();
   fmt::format_to(to, "tokens of a step  {}\n", withThousands(tokens));
-  fmt::format_to(to, "FLOPs of a step   {:.6e} ({:.6e} per token)\n",
-                 static_cast<double>(plan.flops_per_step()),
-                 static_cast<double>(plan.flops_per_step()) /
-                     static_cast<double>(tokens));
+  const auto flops = static_cast<double>(modelFlops(plan));
+  fmt::format_to(to,
+                 "FLOPs of a step   {:.6e} ({:.6e} per token), executed "
+                 "{:.6e}\n",
+                 flops, flops / static_cast<double>(tokens),
+                 static_cast<double>(plan.flops_per_step()));
   reportMemory(plan, out);
   reportScratch(plan, out);
   return out;

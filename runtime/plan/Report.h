@@ -16,6 +16,11 @@ std::string humanBytes(uint64_t bytes);
 /// Planned bytes of one rank: the sum over regions.
 uint64_t plannedBytes(const plan::Plan &plan);
 
+/// Floating-point operations of the model in one step: three times those of the
+/// forward's matrix products (the backward has two for each). What the plan
+/// recomputes is not counted; Plan.flops_per_step counts what it executes.
+uint64_t modelFlops(const plan::Plan &plan);
+
 /// Configuration, parameters, FLOPs, memory by part and region, frames and
 /// scratch by function. Several lines, each ending in a newline.
 std::string report(const plan::Plan &plan);

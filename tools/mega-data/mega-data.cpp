@@ -89,8 +89,8 @@ Status usage(const CLI::App &app, const CLI::ParseError &error, int argc,
              char **argv) {
   std::string what = error.what();
   if (app.get_subcommands().empty() && argc > 1 && argv[1][0] != '-') {
-    what = fmt::format("unknown command {} (commands: tokenize, inspect, samples)",
-                       argv[1]);
+    what = fmt::format(
+        "unknown command {} (commands: tokenize, inspect, samples)", argv[1]);
   } else if (!what.empty() && what[0] >= 'A' && what[0] <= 'Z') {
     what[0] += 'a' - 'A';
   }
@@ -147,7 +147,8 @@ int main(int argc, char **argv) {
   SamplesOptions order;
   CLI::App *samplesCommand = app.add_subcommand(
       "samples", "Print which samples the steps of a run read");
-  samplesCommand->add_option("PREFIX", order.prefix, "Path without .bin or .idx")
+  samplesCommand
+      ->add_option("PREFIX", order.prefix, "Path without .bin or .idx")
       ->required();
   samplesCommand
       ->add_option("--seq-length", order.sequenceLength, "Tokens of a sample")
