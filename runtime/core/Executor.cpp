@@ -65,16 +65,16 @@ Executor::Operand Executor::resolveOperand(const plan::Program &program,
   const bool argument =
       buffer.space() == static_cast<uint8_t>(plan::Space::Argument);
   const plan::Buffer &address =
-      argument ? elements(program.arguments())[call.first_argument() +
-                                               buffer.region()]
-               : buffer;
+      argument
+          ? elements(
+                program.arguments())[call.first_argument() + buffer.region()]
+          : buffer;
   const Place place = placeOf(program, call, buffer, 0);
   const plan::Region &region = *plan_.regions()->Get(place.region);
   Operand operand;
   operand.type = bufferType(buffer);
   operand.base = memory_.region(place.region) + place.offset;
-  operand.perRun =
-      argument ? 0 : buffer.per_instance() + buffer.per_frame();
+  operand.perRun = argument ? 0 : buffer.per_instance() + buffer.per_frame();
   operand.perSlot = address.per_slot();
   operand.perMicroBatch = address.per_micro_batch();
   operand.perCopy = memory_.copyStride(place.region);
@@ -226,8 +226,7 @@ void Executor::runSetup(const StepScalars &scalars) {
   }
 }
 
-std::optional<uint32_t>
-Executor::findEntryPoint(std::string_view name) const {
+std::optional<uint32_t> Executor::findEntryPoint(std::string_view name) const {
   for (uint32_t i = 0; i < length(plan_.entry_points()); ++i) {
     if (text(plan_.entry_points()->Get(i)->name()) == name) {
       return i;

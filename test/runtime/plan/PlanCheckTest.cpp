@@ -50,9 +50,7 @@ TEST(PlanCheck, Identity) {
               HasSubstr("the model's name has 0 characters"));
   EXPECT_THAT(rejection([](auto &p) { p.vocabulary = 0; }),
               HasSubstr("vocabulary is 0"));
-  EXPECT_THAT(rejection([](auto &p) {
-                p.mesh = {plan::Axis(9, {}, 2)};
-              }),
+  EXPECT_THAT(rejection([](auto &p) { p.mesh = {plan::Axis(9, 2)}; }),
               HasSubstr("mesh axis is 9, expected 0 to 4"));
   EXPECT_THAT(rejection([](auto &p) { p.global_batch_size = 5; }),
               HasSubstr("2 micro-batches of 2 on 1 replicas are a batch of 4, "
@@ -78,14 +76,15 @@ TEST(PlanCheck, Regions) {
 
 TEST(PlanCheck, Addresses) {
   EXPECT_EQ(rejection([](auto &p) { regionNamed(p, "scratch").bytes = 383; }),
-            "function head.eval: buffer 7: f32 ends at byte 388 of region "
+            "function head.forward: buffer 7: f32 ends at byte 388 of region "
             "scratch, which has 383 (instance 0, slot 0, frame 0, micro-batch "
             "0)");
   EXPECT_THAT(
       rejection([](auto &p) { regionNamed(p, "saved.layer").bytes = 503; }),
       HasSubstr("program forward: call 1 of layer.forward: buffer 2"));
-  EXPECT_THAT(rejection([](auto &p) { actionsOf(p, "train")[2].mutate_slot(2); }),
-              HasSubstr("slot 2"));
+  EXPECT_THAT(
+      rejection([](auto &p) { actionsOf(p, "train")[2].mutate_slot(2); }),
+      HasSubstr("slot 2"));
   EXPECT_THAT(rejection([](auto &p) {
                 functionNamed(p, "layer.eval").buffers[2].mutate_offset(2);
               }),
@@ -96,8 +95,8 @@ TEST(PlanCheck, Addresses) {
         &plan::Buffer::mutate_per_micro_batch}) {
     for (int64_t value : {kHuge - 7, -kHuge - 1, int64_t{-8}}) {
       EXPECT_THAT(rejection([&](auto &p) {
-                    (functionNamed(p, "layer.forward").buffers[2].*mutate)(
-                        value);
+                    (functionNamed(p, "layer.forward").buffers[2].*
+                     mutate)(value);
                   }),
                   HasSubstr("expected 0 to"));
     }
@@ -150,9 +149,8 @@ TEST(PlanCheck, Launches) {
   EXPECT_THAT(
       rejection([&](auto &p) { launch(p).mutate_first_operand(UINT32_MAX); }),
       HasSubstr("gemm: operands 4294967295 to 4294967298 of 7"));
-  EXPECT_THAT(
-      rejection([&](auto &p) { launch(p).mutate_first_integer(2); }),
-      HasSubstr("gemm: integers 2 to 5 of 4"));
+  EXPECT_THAT(rejection([&](auto &p) { launch(p).mutate_first_integer(2); }),
+              HasSubstr("gemm: integers 2 to 5 of 4"));
   EXPECT_THAT(rejection([&](auto &p) {
                 functionNamed(p, "layer.forward").operands[3] = 99;
               }),
@@ -186,10 +184,9 @@ TEST(PlanCheck, Actions) {
                 actionsOf(p, "train")[1].mutate_micro_batch(2);
               }),
               HasSubstr("forward of micro-batch 2 of 2"));
-  EXPECT_THAT(rejection([](auto &p) {
-                p.programs[0]->kind = plan::ActionKind::Setup;
-              }),
-              HasSubstr("begin is a setup"));
+  EXPECT_THAT(
+      rejection([](auto &p) { p.programs[0]->kind = plan::ActionKind::Setup; }),
+      HasSubstr("begin is a setup"));
   EXPECT_THAT(rejection([](auto &p) { p.entry_points[0]->stages.clear(); }),
               HasSubstr("it has 0 stages, the mesh 1"));
 }
@@ -211,8 +208,7 @@ TEST(PlanCheck, State) {
               HasSubstr("input tokens is 2x3xi32, expected 2x4xi32"));
   EXPECT_THAT(rejection([](auto &p) { p.loss_terms.clear(); }),
               HasSubstr("no loss term"));
-  EXPECT_THAT(rejection([](auto &p) {
-                p.loss_terms[0]->sum->mutate_data_type(0);
-              }),
-              HasSubstr("it is f32, expected one f64"));
+  EXPECT_THAT(
+      rejection([](auto &p) { p.loss_terms[0]->sum->mutate_data_type(0); }),
+      HasSubstr("it is f32, expected one f64"));
 }
