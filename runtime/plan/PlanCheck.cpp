@@ -15,7 +15,7 @@ constexpr size_t kMaxNameLength = 512;
 Status checkText(std::string_view what, std::string_view text) {
   for (char c : text) {
     const auto byte = static_cast<unsigned char>(c);
-    if (byte == 0x7f || (byte < 0x20 && c != '\n' && c != '\t')) {
+    if (byte == 0x7f || (byte < 0x20 && c != '\n' && c != '\r' && c != '\t')) {
       return badInput("{} holds control character {}", what, byte);
     }
   }

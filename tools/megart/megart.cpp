@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <cctype>
 #include <cstdio>
 
 using namespace mega;
@@ -45,8 +46,9 @@ Status usage(const CLI::App &app, const CLI::ParseError &error, int argc,
       commands += (commands.empty() ? "" : ", ") + command->get_name();
     }
     what = fmt::format("unknown command {} (commands: {})", argv[1], commands);
-  } else if (!what.empty() && what[0] >= 'A' && what[0] <= 'Z') {
-    what[0] += 'a' - 'A';
+  } else if (what.size() > 1 && std::isupper(what[0]) &&
+             std::islower(what[1])) {
+    what[0] = static_cast<char>(std::tolower(what[0]));
   }
   return usageError("{}; see megart --help", what);
 }
