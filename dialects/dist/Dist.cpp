@@ -1,9 +1,9 @@
 //===- Dist.cpp - Parsing, printing and verifying meshes and layouts ------===//
 #include "dialects/dist/Dist.h"
 
+#include "llvm/ADT/TypeSwitch.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace mega;
@@ -22,12 +22,12 @@ void DistDialect::initialize() {
 }
 
 llvm::hash_code mega::hash_value(const Layout &layout) {
-  llvm::hash_code hash = llvm::hash_combine(
-      layout.rank, layout.replicated, layout.partial,
-      static_cast<int>(layout.reduction));
+  llvm::hash_code hash =
+      llvm::hash_combine(layout.rank, layout.replicated, layout.partial,
+                         static_cast<int>(layout.reduction));
   for (int d = 0; d < layout.rank; ++d) {
-    hash = llvm::hash_combine(hash, layout.dims[d].count,
-                              layout.dims[d].padded);
+    hash =
+        llvm::hash_combine(hash, layout.dims[d].count, layout.dims[d].padded);
     for (int i = 0; i < layout.dims[d].count; ++i) {
       hash = llvm::hash_combine(hash, static_cast<int>(layout.dims[d].axes[i]));
     }
@@ -73,8 +73,8 @@ Attribute MeshAttr::parse(AsmParser &parser, Type) {
                                       "dp, pp, ep and occur once";
     }
     if (size < 2) {
-      return parser.emitError(loc) << "size of axis " << mega::name(axis) << " is "
-                                   << size << ", expected at least 2";
+      return parser.emitError(loc) << "size of axis " << mega::name(axis)
+                                   << " is " << size << ", expected at least 2";
     }
     last = static_cast<int>(axis);
     mesh.sizes[last] = size;

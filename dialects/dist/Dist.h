@@ -4,11 +4,11 @@
 
 #include "runtime/plan/Layout.h"
 
+#include "llvm/ADT/Hashing.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Dialect.h"
 #include "mlir/IR/OpImplementation.h"
 #include "mlir/IR/TensorEncoding.h"
-#include "llvm/ADT/Hashing.h"
 
 namespace mega {
 inline llvm::hash_code hash_value(const Mesh &mesh) {

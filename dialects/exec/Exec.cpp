@@ -3,9 +3,9 @@
 
 #include "dialects/Float.h"
 
+#include "llvm/ADT/TypeSwitch.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace mega::exec;
@@ -120,10 +120,9 @@ void BufferType::print(AsmPrinter &printer) const {
   printer << ">";
 }
 
-LogicalResult
-BufferType::verify(function_ref<InFlightDiagnostic()> emitError,
-                   ArrayRef<int64_t> shape, Type elementType,
-                   int64_t rowStride, dist::LayoutAttr layout) {
+LogicalResult BufferType::verify(function_ref<InFlightDiagnostic()> emitError,
+                                 ArrayRef<int64_t> shape, Type elementType,
+                                 int64_t rowStride, dist::LayoutAttr layout) {
   if (shape.size() > mega::BufferType::kMaxRank) {
     return emitError() << "a buffer has at most four dimensions, not "
                        << shape.size();
@@ -168,8 +167,7 @@ LogicalResult SliceOp::verify() {
       static_cast<int64_t>(getFirst()) + result.rowSize() > source.rowStride) {
     return emitOpError() << "columns " << getFirst() << " to "
                          << getFirst() + result.rowSize()
-                         << " leave the source's rows of "
-                         << source.rowStride;
+                         << " leave the source's rows of " << source.rowStride;
   }
   return success();
 }

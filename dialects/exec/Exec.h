@@ -3,6 +3,8 @@
 #define MEGA_DIALECTS_EXEC_EXEC_H
 
 #include "dialects/dist/Dist.h"
+#include "dialects/exec/ExecDialect.h.inc"
+#include "dialects/exec/ExecEnums.h.inc"
 #include "runtime/plan/Kernels.h"
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"
@@ -11,9 +13,6 @@
 #include "mlir/IR/OpImplementation.h"
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
-
-#include "dialects/exec/ExecDialect.h.inc"
-#include "dialects/exec/ExecEnums.h.inc"
 
 #define GET_ATTRDEF_CLASSES
 #include "dialects/exec/ExecAttrs.h.inc"

@@ -116,6 +116,87 @@ def Exec_SliceOp : Exec_Op<"slice", [Pure]> {
   let hasVerifier = 1;
 }
 
+//===----------------------------------------------------------------------===//
+// What the plan says besides its functions
+//===----------------------------------------------------------------------===//
+
+def Exec_Part : I32EnumAttr<"Part", "part of planned memory", [
+    I32EnumAttrCase<"State", 0, "state">,
+    I32EnumAttrCase<"Pool", 1, "pool">,
+    I32EnumAttrCase<"Boundary", 2, "boundary">,
+    I32EnumAttrCase<"Carry", 3, "carry">,
+    I32EnumAttrCase<"Gathered", 4, "gathered">,
+    I32EnumAttrCase<"Staging", 5, "staging">,
+    I32EnumAttrCase<"Scratch", 6, "scratch">,
+    I32EnumAttrCase<"Input", 7, "input">,
+    I32EnumAttrCase<"Snapshot", 8, "snapshot">,
+    I32EnumAttrCase<"Workspace", 9, "workspace">]> {
+  let cppNamespace = "::mega::exec";
+  let genSpecializedAttr = 0;
+}
+def Exec_PartAttr : EnumAttr<Exec_Dialect, Exec_Part, "part">;
+
+def Exec_RegionOp : Exec_Op<"region"> {
+  let summary = "One allocation of a rank";
+  let description = [{
+    Pools are named `saved.<block>`. `copies` are rotated through, step by step.
+
+    ```mlir
+    exec.region "scratch" part(scratch) bytes(65536) copies(1)
+    ```
+  }];
+  let arguments = (ins StrAttr:$name, Exec_PartAttr:$part, I64Attr:$bytes,
+                       I64Attr:$copies);
+  let assemblyFormat = [{
+    $name `part` `(` $part `)` `bytes` `(` $bytes `)` `copies` `(` $copies `)`
+    attr-dict
+  }];
+}
+
+def Exec_CounterOp : Exec_Op<"counter"> {
+  let summary = "A named scalar in the region `counters`";
+  let description = [{
+    ```mlir
+    exec.counter "lm.sum" at 0 : !exec.buf<f64>
+    ```
+  }];
+  let arguments = (ins StrAttr:$name, I64Attr:$offset,
+                       TypeAttrOf<Exec_BufferType>:$type);
+  let assemblyFormat = "$name `at` $offset attr-dict `:` $type";
+}
+
+def Exec_InputOp : Exec_Op<"input"> {
+  let summary = "A batch tensor in the region `inputs`";
+  let description = [{
+    The data loader fills one buffer of this type for every micro-batch; they
+    follow each other. Ids are at least 0 and below `limit`, except ignored
+    labels.
+
+    ```mlir
+    exec.input "tokens" limit(257) at 0 : !exec.buf<4x32xi32>
+    ```
+  }];
+  let arguments = (ins StrAttr:$name, I64Attr:$limit, OptionalAttr<I64Attr>:$offset,
+                       TypeAttrOf<Exec_BufferType>:$type);
+  let assemblyFormat = [{
+    $name `limit` `(` $limit `)` (`at` $offset^)? attr-dict `:` $type
+  }];
+}
+
+def Exec_LossTermOp : Exec_Op<"loss_term"> {
+  let summary = "weight * counter <name>.sum / counter <name>.count";
+  let description = [{
+    ```mlir
+    exec.loss_term "lm" weight(1.0) ignore(-100)
+    ```
+  }];
+  let arguments = (ins StrAttr:$name, F64Attr:$weight, I64Attr:$ignore);
+  let assemblyFormat = [{
+    $name `weight` `(` custom<Float>($weight) `)` `ignore` `(` $ignore `)`
+    attr-dict
+  }];
+}
+
 def Exec_LaunchOp : Exec_Op<"launch"> {
   let summary = "Runs one kernel";
   let description = [{

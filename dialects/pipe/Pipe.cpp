@@ -3,9 +3,9 @@
 
 #include "dialects/tfm/Tfm.h"
 
+#include "llvm/ADT/TypeSwitch.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace mega;
@@ -48,8 +48,8 @@ static ParseResult parseActions(OpAsmParser &parser, ArrayAttr &programs,
   return success();
 }
 
-static void printActions(OpAsmPrinter &printer, Operation *,
-                         ArrayAttr programs, DenseI32ArrayAttr actions) {
+static void printActions(OpAsmPrinter &printer, Operation *, ArrayAttr programs,
+                         DenseI32ArrayAttr actions) {
   printer << "[";
   for (int64_t i = 0; i + 2 < actions.size(); i += 3) {
     printer << (i == 0 ? "" : ", ") << programs[actions[i]] << "("
@@ -99,8 +99,8 @@ LogicalResult CallOp::verifySymbolUses(SymbolTableCollection &symbols) {
                ? success()
                : emitOpError() << "no function named " << getCalleeAttr();
   }
-  const auto inputs = function.getArgumentTypes().drop_back(
-      function.getSavedArguments());
+  const auto inputs =
+      function.getArgumentTypes().drop_back(function.getSavedArguments());
   const auto results =
       function.getResultTypes().drop_back(function.getSavedResults());
   if (TypeRange(inputs) != TypeRange(getArguments().getTypes()) ||

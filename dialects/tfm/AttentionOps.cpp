@@ -96,13 +96,11 @@ LogicalResult RopeOp::lowerToExec(ExecContext &context) {
 }
 
 void RopeOp::buildGradient(GradientContext &context) {
-  context.addGradient(getX(), RopeOp::create(context.builder(), getLoc(),
-                                             getX().getType(),
-                                             context.gradientOf(getResult()),
-                                             getBaseAttr(),
-                                             getInverse()
-                                                 ? UnitAttr()
-                                                 : UnitAttr::get(getContext())));
+  context.addGradient(
+      getX(),
+      RopeOp::create(context.builder(), getLoc(), getX().getType(),
+                     context.gradientOf(getResult()), getBaseAttr(),
+                     getInverse() ? UnitAttr() : UnitAttr::get(getContext())));
 }
 
 LogicalResult RopeTableOp::lowerToExec(ExecContext &context) {
@@ -172,8 +170,7 @@ struct AttentionAttributes {
 
 template <typename AttentionLike>
 static AttentionAttributes kernelAttributes(AttentionLike op) {
-  const double p =
-      op.getPAttr() ? op.getPAttr().getValueAsDouble() : 0.0;
+  const double p = op.getPAttr() ? op.getPAttr().getValueAsDouble() : 0.0;
   return {{op.getCausal() ? 1 : 0,
            op.getWindow() ? static_cast<int64_t>(*op.getWindow()) : 0,
            op.getKey() ? static_cast<int64_t>(*op.getKey()) : 0},
@@ -228,11 +225,10 @@ void AttentionStatsOp::buildGradient(GradientContext &context) {
   auto grad = AttentionGradOp::create(
       context.builder(), getLoc(),
       TypeRange{getQ().getType(), getK().getType(), getV().getType()},
-      context.gradientOf(getResult()),
-      context.use(getQ()), context.use(getK()), context.use(getV()),
-      context.use(getResult()), context.use(getLse()), getCausalAttr(),
-      getWindowAttr(), getScaleAttr(), getDropoutAttr(), getPAttr(),
-      getKeyAttr());
+      context.gradientOf(getResult()), context.use(getQ()), context.use(getK()),
+      context.use(getV()), context.use(getResult()), context.use(getLse()),
+      getCausalAttr(), getWindowAttr(), getScaleAttr(), getDropoutAttr(),
+      getPAttr(), getKeyAttr());
   context.addGradient(getQ(), grad.getGradQ());
   context.addGradient(getK(), grad.getGradK());
   context.addGradient(getV(), grad.getGradV());
@@ -243,11 +239,11 @@ OpCost AttentionGradOp::getCost() { return attentionCost(*this, 5); }
 LogicalResult AttentionGradOp::lowerToExec(ExecContext &context) {
   const auto lse = tensor(getLse()).getShape();
   const AttentionAttributes attributes = kernelAttributes(*this);
-  context.launch(Kernel::AttentionGrad,
-                 {getGrad(), getQ(), getK(), getV(), getOut(), getLse(),
-                  getGradQ(), getGradK(), getGradV(),
-                  ExecOperand::scratchBuffer(
-                      BufferType(DataType::F32, {lse[0], lse[1]}))},
-                 attributes.integers, attributes.floats);
+  context.launch(
+      Kernel::AttentionGrad,
+      {getGrad(), getQ(), getK(), getV(), getOut(), getLse(), getGradQ(),
+       getGradK(), getGradV(),
+       ExecOperand::scratchBuffer(BufferType(DataType::F32, {lse[0], lse[1]}))},
+      attributes.integers, attributes.floats);
   return success();
 }

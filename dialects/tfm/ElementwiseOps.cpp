@@ -24,8 +24,7 @@ LogicalResult GeluOp::lowerToExec(ExecContext &context) {
 
 void GeluOp::buildGradient(GradientContext &context) {
   context.addGradient(
-      getX(), GeluGradOp::create(context.builder(), getLoc(),
-                                 getX().getType(),
+      getX(), GeluGradOp::create(context.builder(), getLoc(), getX().getType(),
                                  context.gradientOf(getResult()),
                                  context.use(getX()), getKindAttr()));
 }
@@ -58,11 +57,10 @@ LogicalResult SiluOp::lowerToExec(ExecContext &context) {
 }
 
 void SiluOp::buildGradient(GradientContext &context) {
-  context.addGradient(getX(),
-                      SiluGradOp::create(context.builder(), getLoc(),
-                                         getX().getType(),
-                                         context.gradientOf(getResult()),
-                                         context.use(getX())));
+  context.addGradient(
+      getX(),
+      SiluGradOp::create(context.builder(), getLoc(), getX().getType(),
+                         context.gradientOf(getResult()), context.use(getX())));
 }
 
 OpCost SiluGradOp::getCost() { return streamingCost(*this, 8); }
@@ -81,11 +79,11 @@ LogicalResult GatedOp::lowerToExec(ExecContext &context) {
 }
 
 void GatedOp::buildGradient(GradientContext &context) {
-  auto grad = GatedGradOp::create(
-      context.builder(), getLoc(),
-      TypeRange{getGate().getType(), getUp().getType()}, getKindAttr(),
-      context.gradientOf(getResult()), context.use(getGate()),
-      context.use(getUp()));
+  auto grad =
+      GatedGradOp::create(context.builder(), getLoc(),
+                          TypeRange{getGate().getType(), getUp().getType()},
+                          getKindAttr(), context.gradientOf(getResult()),
+                          context.use(getGate()), context.use(getUp()));
   context.addGradient(getGate(), grad.getGradGate());
   context.addGradient(getUp(), grad.getGradUp());
 }
@@ -142,9 +140,8 @@ LogicalResult DropoutOp::lowerToExec(ExecContext &context) {
 
 void DropoutOp::buildGradient(GradientContext &context) {
   // Multiplication by a fixed mask is its own transpose.
-  context.addGradient(getX(), DropoutOp::create(
-                                  context.builder(), getLoc(),
-                                  getX().getType(), getNameAttr(),
-                                  context.gradientOf(getResult()), getPAttr(),
-                                  getKeyAttr()));
+  context.addGradient(getX(), DropoutOp::create(context.builder(), getLoc(),
+                                                getX().getType(), getNameAttr(),
+                                                context.gradientOf(getResult()),
+                                                getPAttr(), getKeyAttr()));
 }

@@ -36,10 +36,9 @@ LogicalResult EmbeddingOp::lowerToExec(ExecContext &context) {
 
 void EmbeddingOp::buildGradient(GradientContext &context) {
   context.addGradient(
-      getTable(),
-      EmbeddingGradOp::create(context.builder(), getLoc(),
-                              getTable().getType(), context.use(getIds()),
-                              context.gradientOf(getResult())));
+      getTable(), EmbeddingGradOp::create(
+                      context.builder(), getLoc(), getTable().getType(),
+                      context.use(getIds()), context.gradientOf(getResult())));
 }
 
 OpCost EmbeddingGradOp::getCost() { return streamingCost(*this, 1); }

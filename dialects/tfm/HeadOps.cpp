@@ -56,9 +56,9 @@ void HeadStatsOp::buildGradient(GradientContext &context) {
   auto grad = HeadStatsGradOp::create(
       context.builder(), getLoc(),
       TypeRange{getX().getType(), getWeight().getType()}, context.use(getX()),
-      context.use(getWeight()), context.use(getLabels()),
-      context.use(getMax()), context.gradientOf(getSum()),
-      context.gradientOf(getTarget()), getIgnoreAttr());
+      context.use(getWeight()), context.use(getLabels()), context.use(getMax()),
+      context.gradientOf(getSum()), context.gradientOf(getTarget()),
+      getIgnoreAttr());
   context.addGradient(getX(), grad.getGradX());
   context.addGradient(getWeight(), grad.getGradWeight());
 }
@@ -96,11 +96,10 @@ LogicalResult HeadRescaleOp::lowerToExec(ExecContext &context) {
 
 void HeadRescaleOp::buildGradient(GradientContext &context) {
   context.addGradient(
-      getSum(), HeadRescaleGradOp::create(context.builder(), getLoc(),
-                                          getSum().getType(),
-                                          context.gradientOf(getResult()),
-                                          context.use(getMaxLocal()),
-                                          context.use(getMaxGlobal())));
+      getSum(), HeadRescaleGradOp::create(
+                    context.builder(), getLoc(), getSum().getType(),
+                    context.gradientOf(getResult()), context.use(getMaxLocal()),
+                    context.use(getMaxGlobal())));
 }
 
 OpCost HeadRescaleGradOp::getCost() { return streamingCost(*this, 10); }
@@ -127,8 +126,9 @@ LogicalResult HeadLossOp::lowerToExec(ExecContext &context) {
 void HeadLossOp::buildGradient(GradientContext &context) {
   auto grad = HeadLossGradOp::create(
       context.builder(), getLoc(),
-      TypeRange{getSum().getType(), getTarget().getType()}, context.gradientOf(getResult()),
-      context.use(getSum()), context.use(getLabels()), getIgnoreAttr());
+      TypeRange{getSum().getType(), getTarget().getType()},
+      context.gradientOf(getResult()), context.use(getSum()),
+      context.use(getLabels()), getIgnoreAttr());
   context.addGradient(getSum(), grad.getGradSum());
   context.addGradient(getTarget(), grad.getGradTarget());
 }
@@ -136,9 +136,9 @@ void HeadLossOp::buildGradient(GradientContext &context) {
 OpCost HeadLossGradOp::getCost() { return streamingCost(*this, 1); }
 
 LogicalResult HeadLossGradOp::lowerToExec(ExecContext &context) {
-  context.launch(Kernel::HeadLossGrad,
-                 {getSeed(), getSum(), getLabels(), getGradSum(),
-                  getGradTarget()},
-                 {static_cast<int64_t>(getIgnore())});
+  context.launch(
+      Kernel::HeadLossGrad,
+      {getSeed(), getSum(), getLabels(), getGradSum(), getGradTarget()},
+      {static_cast<int64_t>(getIgnore())});
   return success();
 }

@@ -10,9 +10,9 @@
 
 #include "runtime/plan/Kernels.h"
 
+#include "llvm/ADT/SmallVector.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/OpDefinition.h"
-#include "llvm/ADT/SmallVector.h"
 
 namespace mega::tfm {
 

@@ -44,9 +44,8 @@ static LogicalResult verifyLinear(Operation *op, Value x, Value weight,
   }
   if (tensor(result).getShape().take_front(2) !=
       tensor(x).getShape().take_front(2)) {
-    return op->emitOpError() << "result " << tensor(result)
-                             << " and x " << tensor(x)
-                             << " differ in batch or sequence";
+    return op->emitOpError() << "result " << tensor(result) << " and x "
+                             << tensor(x) << " differ in batch or sequence";
   }
   return success();
 }
@@ -72,8 +71,8 @@ void LinearOp::buildGradient(GradientContext &context) {
     context.addGradient(getX(), inputGrad.getGradX());
   }
   auto weightGrad = LinearWeightGradOp::create(
-      builder, getLoc(), TypeRange(getWeight().getType()),
-      context.use(getX()), ValueRange(grad), getGroupAttr());
+      builder, getLoc(), TypeRange(getWeight().getType()), context.use(getX()),
+      ValueRange(grad), getGroupAttr());
   context.addGradient(getWeight(), weightGrad.getGradWeights().front());
 }
 
@@ -160,9 +159,8 @@ LogicalResult AddBiasOp::lowerToExec(ExecContext &context) {
 void AddBiasOp::buildGradient(GradientContext &context) {
   Value grad = context.gradientOf(getResult());
   context.addGradient(getX(), grad);
-  context.addGradient(getBias(),
-                      BiasGradOp::create(context.builder(), getLoc(),
-                                         getBias().getType(), grad));
+  context.addGradient(getBias(), BiasGradOp::create(context.builder(), getLoc(),
+                                                    getBias().getType(), grad));
 }
 
 OpCost BiasGradOp::getCost() { return streamingCost(*this, 1); }

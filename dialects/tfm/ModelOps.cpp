@@ -1,9 +1,9 @@
 //===- ModelOps.cpp - Parameters, blocks, models --------------------------===//
 #include "dialects/tfm/Tfm.h"
 
+#include "llvm/ADT/StringSet.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/Interfaces/FunctionImplementation.h"
-#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace mega;
@@ -64,12 +64,10 @@ static ParseResult parseFunctionLike(OpAsmParser &parser,
                                      StringAttr typeName,
                                      StringAttr argAttrsName,
                                      StringAttr resAttrsName) {
-  const auto buildType = [](Builder &builder, ArrayRef<Type> inputs,
-                            ArrayRef<Type> results,
-                            function_interface_impl::VariadicFlag,
-                            std::string &) {
-    return builder.getFunctionType(inputs, results);
-  };
+  const auto buildType =
+      [](Builder &builder, ArrayRef<Type> inputs, ArrayRef<Type> results,
+         function_interface_impl::VariadicFlag,
+         std::string &) { return builder.getFunctionType(inputs, results); };
   return function_interface_impl::parseFunctionOp(
       parser, result, /*allowVariadic=*/false, typeName, buildType,
       argAttrsName, resAttrsName);
@@ -78,8 +76,8 @@ static ParseResult parseFunctionLike(OpAsmParser &parser,
 /// Results of `terminator` are those of the signature.
 static LogicalResult verifyReturned(FunctionOpInterface function,
                                     Operation *terminator, StringRef verb) {
-  if (function.getResultTypes() != ArrayRef<Type>(SmallVector<Type>(
-                                       terminator->getOperandTypes()))) {
+  if (function.getResultTypes() !=
+      ArrayRef<Type>(SmallVector<Type>(terminator->getOperandTypes()))) {
     return terminator->emitOpError()
            << verb << " (" << terminator->getOperandTypes() << ") but @"
            << function.getName() << " has results ("
@@ -89,9 +87,9 @@ static LogicalResult verifyReturned(FunctionOpInterface function,
 }
 
 ParseResult BlockOp::parse(OpAsmParser &parser, OperationState &result) {
-  return parseFunctionLike(
-      parser, result, getFunctionTypeAttrName(result.name),
-      getArgAttrsAttrName(result.name), getResAttrsAttrName(result.name));
+  return parseFunctionLike(parser, result, getFunctionTypeAttrName(result.name),
+                           getArgAttrsAttrName(result.name),
+                           getResAttrsAttrName(result.name));
 }
 
 void BlockOp::print(OpAsmPrinter &printer) {
@@ -132,9 +130,9 @@ LogicalResult BlockOp::verify() {
 }
 
 ParseResult FunctionOp::parse(OpAsmParser &parser, OperationState &result) {
-  return parseFunctionLike(
-      parser, result, getFunctionTypeAttrName(result.name),
-      getArgAttrsAttrName(result.name), getResAttrsAttrName(result.name));
+  return parseFunctionLike(parser, result, getFunctionTypeAttrName(result.name),
+                           getArgAttrsAttrName(result.name),
+                           getResAttrsAttrName(result.name));
 }
 
 void FunctionOp::print(OpAsmPrinter &printer) {
@@ -364,8 +362,8 @@ ParseResult RepeatOp::parse(OpAsmParser &parser, OperationState &result) {
       parser.parseOperandList(invariants, AsmParser::Delimiter::Paren)) {
     return failure();
   }
-  if (parser.parseKeyword("prefix") || parser.parseAttribute(
-                                           prefix, parser.getBuilder().getNoneType())) {
+  if (parser.parseKeyword("prefix") ||
+      parser.parseAttribute(prefix, parser.getBuilder().getNoneType())) {
     return failure();
   }
   if (succeeded(parser.parseOptionalKeyword("from")) &&
@@ -392,8 +390,7 @@ ParseResult RepeatOp::parse(OpAsmParser &parser, OperationState &result) {
   result.addTypes(carriedTypes);
   return failure(
       parser.resolveOperands(carried, carriedTypes, loc, result.operands) ||
-      parser.resolveOperands(invariants, invariantTypes, loc,
-                             result.operands));
+      parser.resolveOperands(invariants, invariantTypes, loc, result.operands));
 }
 
 void RepeatOp::print(OpAsmPrinter &printer) {
@@ -417,9 +414,9 @@ void RepeatOp::print(OpAsmPrinter &printer) {
   if (getFrom() != 0) {
     printer << " from " << static_cast<int64_t>(getFrom());
   }
-  printer.printOptionalAttrDict((*this)->getAttrs(),
-                                {"blocks", "counts", "times", "prefix", "from",
-                                 "operandSegmentSizes"});
+  printer.printOptionalAttrDict(
+      (*this)->getAttrs(),
+      {"blocks", "counts", "times", "prefix", "from", "operandSegmentSizes"});
   printer << " : ";
   llvm::interleaveComma(getCarried().getTypes(), printer);
   if (!getInvariants().empty()) {

@@ -11,15 +11,14 @@ static LogicalResult verifyNorm(Operation *op, Value x, Value gamma,
                                 double epsilon) {
   const int64_t features =
       cast<RankedTensorType>(x.getType()).getShape().back();
-  const int64_t extent =
-      cast<RankedTensorType>(gamma.getType()).getDimSize(0);
+  const int64_t extent = cast<RankedTensorType>(gamma.getType()).getDimSize(0);
   if (features != extent) {
-    return op->emitOpError() << "normalises " << features
-                             << " features but gamma has " << extent;
+    return op->emitOpError()
+           << "normalises " << features << " features but gamma has " << extent;
   }
   if (!(epsilon > 0)) {
-    return op->emitOpError() << "epsilon is " << epsilon
-                             << ", expected a positive number";
+    return op->emitOpError()
+           << "epsilon is " << epsilon << ", expected a positive number";
   }
   return success();
 }
@@ -62,8 +61,9 @@ LogicalResult LayerNormOp::lowerToExec(ExecContext &context) {
 Operation *LayerNormOp::expandForTraining(OpBuilder &builder) {
   const auto statistics = statisticsType(getX());
   auto expanded = LayerNormStatsOp::create(
-      builder, getLoc(), TypeRange{getResult().getType(), statistics, statistics},
-      getX(), getGamma(), getBeta(), getEpsilonAttr());
+      builder, getLoc(),
+      TypeRange{getResult().getType(), statistics, statistics}, getX(),
+      getGamma(), getBeta(), getEpsilonAttr());
   getResult().replaceAllUsesWith(expanded.getResult());
   erase();
   return expanded;

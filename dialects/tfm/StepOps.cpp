@@ -56,8 +56,9 @@ LogicalResult AccumulateGradientOp::lowerToExec(ExecContext &context) {
 
 LogicalResult RecordOp::lowerToExec(ExecContext &context) {
   if (getAdd()) {
-    context.launch(Kernel::Accumulate,
-                   {getValue(), ExecOperand::counter(getCounter(), kScalarF64)});
+    context.launch(
+        Kernel::Accumulate,
+        {getValue(), ExecOperand::counter(getCounter(), kScalarF64)});
   } else {
     context.record(getValue(), getCounter());
   }

@@ -3,9 +3,9 @@
 
 #include "dialects/Float.h"
 
+#include "llvm/ADT/TypeSwitch.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace mega;
@@ -73,8 +73,8 @@ static ParseResult parseNamedDropout(OpAsmParser &parser, StringAttr &name,
 static void printNamedDropout(OpAsmPrinter &printer, Operation *,
                               StringAttr name, FloatAttr p) {
   if (name) {
-    printer << "dropout(" << name << ", "
-            << floatLiteral(p.getValueAsDouble()) << ")";
+    printer << "dropout(" << name << ", " << floatLiteral(p.getValueAsDouble())
+            << ")";
   }
 }
 

@@ -4,6 +4,8 @@
 
 #include "dialects/dist/Dist.h"
 #include "dialects/tfm/Interfaces.h"
+#include "dialects/tfm/TfmDialect.h.inc"
+#include "dialects/tfm/TfmEnums.h.inc"
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -12,9 +14,6 @@
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
-
-#include "dialects/tfm/TfmDialect.h.inc"
-#include "dialects/tfm/TfmEnums.h.inc"
 
 #define GET_ATTRDEF_CLASSES
 #include "dialects/tfm/TfmAttrs.h.inc"

@@ -404,7 +404,6 @@ def Tfm_BucketOp : Tfm_Op<"bucket", [
 
     ```mlir
     tfm.bucket @decayed decay elements(32768) at(0) {
-      tfm.member "layer" "attn.q.weight" at(0) stride(4096) instances(6) : tensor<64x64xf32>
     }
     ```
   }];
@@ -420,15 +419,29 @@ def Tfm_BucketOp : Tfm_Op<"bucket", [
 def Tfm_MemberOp : Tfm_Op<"member", [HasParent<"BucketOp">]> {
   let summary = "A parameter in a bucket";
   let description = [{
-    `block` is empty for a tfm.shared. Offsets and strides are in elements from
-    the start of the state regions; instance i is at offset + i * stride.
+    `block` is empty for a tfm.shared, whose symbol is then `name`. Offsets and
+    strides are in elements from the start of the state regions; instance i is
+    at offset + i * stride. Its logical names: for each prefix a triple (first
+    index, first instance, count) in `runs`.
+
+    ```mlir
+    tfm.bucket @decayed decay elements(24576) at(0) {
+      tfm.member "layer" "attn.q.weight" at(0) stride(4096) instances(6)
+        logical "attn.q.weight" init(ones) prefixes ["h"] runs [0, 0, 6]
+        : tensor<64x64xf32>
+    }
+    ```
   }];
   let arguments = (ins StrAttr:$block, StrAttr:$name, I64Attr:$offset,
-                       I64Attr:$stride, I64Attr:$instances,
+                       I64Attr:$stride, I64Attr:$instances, StrAttr:$logical,
+                       Tfm_InitializerKind:$initializer, F64Attr:$value,
+                       StrArrayAttr:$prefixes, DenseI64ArrayAttr:$runs,
                        TypeAttrOf<Tfm_Float>:$type);
   let assemblyFormat = [{
     $block $name `at` `(` $offset `)` `stride` `(` $stride `)`
-    `instances` `(` $instances `)` attr-dict `:` $type
+    `instances` `(` $instances `)` `logical` $logical
+    custom<Init>($initializer, $value) `prefixes` $prefixes `runs` $runs
+    attr-dict `:` $type
   }];
 }
 

@@ -7,11 +7,10 @@
 //   sample 0 x  x  x  x  y
 //   sample 1             x  x  x  x  y
 //
-// Rows are numbered through the whole run: with global batch G and dp ranks of
-// micro-batch B,
+// Rows are numbered through the whole run, all from 0: with global batch G and
+// dp ranks of micro-batch B,
 //
-//   row j of rank r in micro-batch m of step s (from 0) is s*G + m*B*dp + r*B +
-//   j
+//   row j of rank r in micro-batch m of step s is s*G + m*B*dp + r*B + j
 //
 // Row g reads sample g % N of epoch g / N, in an order that depends on (seed,
 // epoch) only. A step's batch is therefore the same set for every dp and B.

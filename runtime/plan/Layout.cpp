@@ -9,8 +9,9 @@ constexpr std::string_view kStateNames[] = {"invariant", "replicated", "shard",
                                             "partial"};
 constexpr std::string_view kReductionNames[] = {"sum", "max", "min", "or"};
 constexpr std::string_view kConversionNames[] = {
-    "none",       "replicate",  "assume_invariant", "slice",         "to_partial",
-    "all_gather", "all_to_all", "all_reduce",       "reduce_scatter"};
+    "none",       "replicate",  "assume_invariant",
+    "slice",      "to_partial", "all_gather",
+    "all_to_all", "all_reduce", "reduce_scatter"};
 
 uint8_t bit(Axis axis) {
   return static_cast<uint8_t>(1u << static_cast<int>(axis));
@@ -76,8 +77,7 @@ int Layout::shardedDim(Axis axis) const {
 
 StatusOr<Layout> Layout::dual() const {
   if (partial != 0 && reduction != Reduction::Sum) {
-    return badInput("a value partial by {} has no gradient",
-                    name(reduction));
+    return badInput("a value partial by {} has no gradient", name(reduction));
   }
   Layout result = *this;
   std::swap(result.replicated, result.partial);
@@ -103,8 +103,8 @@ Status Layout::verify(int tensorRank) const {
       return badInput("dimension {} is padded but not sharded", d);
     }
   }
-  const uint8_t twice = (seen & replicated) | (seen & partial) |
-                        (replicated & partial);
+  const uint8_t twice =
+      (seen & replicated) | (seen & partial) | (replicated & partial);
   if (twice != 0) {
     return badInput("axis {} occurs twice", axisSet(twice));
   }

@@ -52,4 +52,15 @@ Status MetricsLog::write(const StepMetrics &metrics) {
                     path);
 }
 
+Status MetricsLog::writeEvaluation(int64_t step, double loss, int64_t tokens) {
+  std::array<char, 128> line;
+  char *end =
+      fmt::format_to(line.data(), "{{\"step\":{},\"valid_loss\":", step);
+  end = std::isfinite(loss) ? fmt::format_to(end, "{}", loss)
+                            : fmt::format_to(end, "null");
+  end = fmt::format_to(end, ",\"valid_tokens\":{}}}\n", tokens);
+  return writeFully(descriptor, std::as_bytes(std::span(line.data(), end)),
+                    path);
+}
+
 } // namespace mega

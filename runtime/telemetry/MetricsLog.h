@@ -48,6 +48,9 @@ public:
 
   /// Code::Io if the line cannot be written.
   Status write(const StepMetrics &metrics);
+  /// `{"step":..,"valid_loss":..,"valid_tokens":..}`: the mean over `tokens`
+  /// valid tokens after `step`.
+  Status writeEvaluation(int64_t step, double loss, int64_t tokens);
 
 private:
   MetricsLog(std::string path, int descriptor)

@@ -95,16 +95,25 @@ std::string_view formatProgress(std::span<char> buffer,
   const auto text = [](std::array<char, 32> &array, char *end) {
     return std::string_view(array.data(), end);
   };
-  const auto result = fmt::format_to_n(
-      buffer.data(), buffer.size(),
-      "step {:>{}}/{}  loss {:>7}  grad {:>6}  lr {:.2e}  {:>5} tok/s  {} left",
-      metrics.step, fmt::formatted_size("{}", totalSteps), totalSteps,
-      text(loss, formatLoss(loss.data(), metrics.loss)),
-      text(norm, formatNorm(norm.data(), metrics.gradientNorm)),
-      metrics.learningRate,
-      text(rate, formatRate(rate.data(), metrics.tokensPerSecond())),
-      text(left, formatDuration(left.data(), secondsLeft)));
-  return {buffer.data(), std::min(result.size, buffer.size())};
+  const auto format = [&](std::string_view learningRate) {
+    return fmt::format_to_n(
+               buffer.data(), buffer.size(),
+               "step {:>{}}/{}  loss {:>7}  grad {:>6}{}  {:>5} tok/s  {} left",
+               metrics.step, fmt::formatted_size("{}", totalSteps), totalSteps,
+               text(loss, formatLoss(loss.data(), metrics.loss)),
+               text(norm, formatNorm(norm.data(), metrics.gradientNorm)),
+               learningRate,
+               text(rate, formatRate(rate.data(), metrics.tokensPerSecond())),
+               text(left, formatDuration(left.data(), secondsLeft)))
+        .size;
+  };
+  std::array<char, 32> lr;
+  size_t size = format(
+      text(lr, fmt::format_to(lr.data(), "  lr {:.2e}", metrics.learningRate)));
+  if (size > buffer.size()) {
+    size = format("");
+  }
+  return {buffer.data(), std::min(size, buffer.size())};
 }
 
 void Progress::update(const StepMetrics &metrics, double now) {
@@ -132,9 +141,13 @@ bool Progress::isDue(int64_t step, double now) const {
 
 void Progress::show(const StepMetrics &metrics) {
   std::array<char, 256> buffer;
+  // A line as wide as the terminal may wrap: stay one short. Room is left for
+  // what goes around the text.
+  const size_t width = std::min<size_t>(
+      interactive ? columns(descriptor) - 1 : buffer.size(), 240);
   const int64_t steps = std::max<int64_t>(totalSteps - metrics.step, 0);
-  std::string_view line =
-      formatProgress(std::span(buffer).subspan(1, 240), metrics, totalSteps,
+  const std::string_view line =
+      formatProgress(std::span(buffer).subspan(1, width), metrics, totalSteps,
                      static_cast<double>(steps) * secondsPerStep);
   stale = false;
   if (!interactive) {
@@ -142,8 +155,6 @@ void Progress::show(const StepMetrics &metrics) {
     write({line.data(), line.size() + 1});
     return;
   }
-  // A line as wide as the terminal may wrap: stay one short.
-  line = line.substr(0, columns(descriptor) - 1);
   // Return, text, erase what an older, longer line left.
   constexpr std::string_view kErase = "\x1b[K";
   buffer[0] = '\r';

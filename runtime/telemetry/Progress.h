@@ -2,13 +2,12 @@
 //
 // Tells the person at the terminal how a run is going, on standard error:
 //
-//   step   12/1000  loss  3.4567  grad  1.234  lr 3.00e-04   12.3k tok/s
-//   1:02:03 left
+//   step 12/99  loss  3.4567  grad  1.234  lr 3.00e-04  12.3k tok/s  2:03 left
 //
-// On a terminal it is one line, rewritten at most ten times a second and cut to
-// the terminal's width. Elsewhere (a file, CI, NO_COLOR) lines are plain: the
-// first and the last step, about twenty in between, and one after ten seconds
-// of silence.
+// On a terminal it is one line, rewritten at most ten times a second and fitted
+// to the terminal's width. Elsewhere (a file, CI, NO_COLOR) lines are plain:
+// the first and the last step, about twenty in between, and one after ten
+// seconds of silence.
 //
 // An update allocates nothing and makes no system calls but write and, on a
 // terminal, ioctl. Errors of writing are ignored: they must not stop a run. One
@@ -33,7 +32,8 @@ bool isInteractive(int descriptor);
 double steadySeconds();
 
 /// Writes the line above, without line break, into `buffer` and returns the
-/// part used; it is cut if the buffer is short. 128 bytes are enough.
+/// part used. In a short buffer the learning rate is left out first; then the
+/// line is cut.
 std::string_view formatProgress(std::span<char> buffer,
                                 const StepMetrics &metrics, int64_t totalSteps,
                                 double secondsLeft);

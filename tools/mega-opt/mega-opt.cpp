@@ -1,5 +1,6 @@
 //===- mega-opt.cpp - Runs single passes on IR, for tests and debugging ---===//
 #include "dialects/Register.h"
+#include "passes/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
@@ -10,6 +11,8 @@ int main(int argc, char **argv) {
   registry.insert<mlir::func::FuncDialect>();
   mega::registerDialects(registry);
   mlir::registerTransformsPasses();
+  mega::registerMegaPasses();
+  mega::registerPhases();
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, "Mega pass driver\n", registry));
 }

@@ -68,9 +68,13 @@ TEST(FormatProgress, ShowsNumbersOfAnySize) {
               testing::HasSubstr("loss 1.0e+30  grad 123456"));
 }
 
-TEST(FormatProgress, IsCutToItsBuffer) {
-  char buffer[10];
-  EXPECT_EQ(formatProgress(buffer, step(12), 1000, 0), "step   12/");
+TEST(FormatProgress, FitsItsBuffer) {
+  char eighty[80];
+  EXPECT_EQ(formatProgress(eighty, step(12), 1000, 3723),
+            "step   12/1000  loss  3.4568  grad  1.234  12.3k tok/s  1:02:03 "
+            "left");
+  char ten[10];
+  EXPECT_EQ(formatProgress(ten, step(12), 1000, 0), "step   12/");
 }
 
 TEST_F(ProgressTest, PlainShowsFirstLastAndAboutTwentyBetween) {
@@ -112,7 +116,7 @@ TEST_F(ProgressTest, TerminalRewritesOneLine) {
 }
 
 TEST_F(ProgressTest, TerminalLineStaysWithinTheWidth) {
-  Progress progress(1'000'000'000, descriptor, true);
+  Progress progress(1'000'000'000'000'000, descriptor, true);
   progress.update(step(1), 0);
   // No terminal behind the descriptor: 80 columns.
   EXPECT_EQ(output().size(), 79 + std::string("\r\x1b[K").size());

@@ -1,0 +1,135 @@
+#include "passes/Compile.h"
+
+#include "dialects/Register.h"
+#include "passes/EmitPlan.h"
+#include "runtime/plan/PlanFile.h"
+#include "runtime/plan/Verifier.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/ToolOutputFile.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Support/FileUtilities.h"
+
+using namespace mlir;
+
+namespace mega {
+
+Status checkNesting(llvm::StringRef text) {
+  int depth = 0;
+  int line = 1;
+  bool inString = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    line += c == '\n';
+    if (inString) {
+      if (c == '\\') {
+        ++i;
+      } else if (c == '"' || c == '\n') {
+        inString = false;
+      }
+      continue;
+    }
+    if (c == '"') {
+      inString = true;
+    } else if (c == '/' && i + 1 < text.size() && text[i + 1] == '/') {
+      i = std::min(text.find('\n', i), text.size()) - 1;
+    } else if (c == '(' || c == '[' || c == '{' || c == '<') {
+      if (++depth > kMaxNesting) {
+        return makeError(Code::Failed, "line {}: brackets nest deeper than {}",
+                         line, kMaxNesting);
+      }
+    } else if (c == ')' || c == ']' || c == '}' ||
+               (c == '>' && i > 0 && text[i - 1] != '-')) {
+      depth = std::max(depth - 1, 0);
+    }
+  }
+  return Status::ok();
+}
+
+namespace {
+
+/// `NN-phase.mlir` in the dump directory.
+Status dump(ModuleOp module, const std::string &directory, size_t number,
+            llvm::StringRef phase) {
+  if (directory.empty()) {
+    return Status::ok();
+  }
+  if (const std::error_code error =
+          llvm::sys::fs::create_directories(directory)) {
+    return ioError("cannot create {}: {}", directory, error.message());
+  }
+  llvm::SmallString<128> path(directory);
+  llvm::sys::path::append(
+      path, fmt::format("{:02}-{}.mlir", number, std::string_view(phase)));
+  std::string message;
+  auto file = openOutputFile(path, &message);
+  if (!file) {
+    return ioError("{}", message);
+  }
+  module.print(file->os());
+  file->keep();
+  return Status::ok();
+}
+
+Status rejected() { return {Code::Failed, "the model was rejected"}; }
+
+} // namespace
+
+StatusOr<std::vector<std::byte>>
+compile(std::unique_ptr<llvm::MemoryBuffer> model,
+        const CompileRequest &request) {
+  const std::string source = model->getBuffer().str();
+  const std::string name = model->getBufferIdentifier().str();
+  MEGA_RETURN_IF_ERROR_CONTEXT(checkNesting(source), "{}", name);
+
+  DialectRegistry registry;
+  registerDialects(registry);
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  llvm::SourceMgr sources;
+  sources.AddNewSourceBuffer(std::move(model), llvm::SMLoc());
+  SourceMgrDiagnosticHandler diagnostics(sources, &context);
+  OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(sources, &context);
+  if (!module) {
+    return rejected();
+  }
+  MEGA_RETURN_IF_ERROR(dump(*module, request.dumpDirectory, 0, "input"));
+  for (auto [index, phase] : llvm::enumerate(phases())) {
+    PassManager pm(&context);
+    phase.build(pm, request.options);
+    if (failed(pm.run(*module))) {
+      return rejected();
+    }
+    MEGA_RETURN_IF_ERROR(
+        dump(*module, request.dumpDirectory, index + 1, phase.name));
+  }
+  CompileOptions options = request.options;
+  if (options.sequence == 0) {
+    // BindShapes took the model's own; every input has it.
+    auto input = *module->getOps<exec::InputOp>().begin();
+    options.sequence = cast<exec::BufferType>(input.getType()).getShape()[1];
+  }
+  auto plan = emitPlan(*module, options, request.flags, source);
+  if (failed(plan)) {
+    return rejected();
+  }
+  std::vector<std::byte> bytes = packPlan(*plan);
+  auto loaded = loadPlan(bytes);
+  if (!loaded.isOk()) {
+    return Status(Code::Internal, "the compiler made a plan that the loader "
+                                  "refuses: " +
+                                      loaded.status().message());
+  }
+  const Status verified = verifyPlan(loaded->root());
+  if (!verified.isOk()) {
+    return Status(Code::Internal,
+                  "the compiler made a plan that does not verify: " +
+                      verified.message());
+  }
+  return bytes;
+}
+
+} // namespace mega

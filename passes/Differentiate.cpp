@@ -1,0 +1,305 @@
+//===- Differentiate.cpp --------------------------------------------------===//
+//
+// Reverse-mode differentiation, block by block. A forward function is the block
+// plus what its backward asked for; the backward is built by walking the
+// forward body from the end and letting every op transpose itself.
+//
+//===----------------------------------------------------------------------===//
+#include "dialects/tfm/Tfm.h"
+#include "passes/Passes.h"
+#include "runtime/plan/Philox.h"
+
+#include "llvm/ADT/MapVector.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/IRMapping.h"
+
+namespace mega {
+#define GEN_PASS_DEF_DIFFERENTIATE
+#include "passes/Passes.h.inc"
+} // namespace mega
+
+using namespace mlir;
+using namespace mega;
+using namespace mega::tfm;
+
+namespace {
+
+bool isFloatTensor(Value value) {
+  return isa<FloatType>(
+      cast<RankedTensorType>(value.getType()).getElementType());
+}
+
+bool isParameter(Value value) {
+  return isa_and_nonnull<ParamOp, UseOp>(value.getDefiningOp());
+}
+
+/// Dropouts are keyed by block and name, so that clones keep their masks.
+void assignDropoutKeys(BlockOp block) {
+  Builder builder(block.getContext());
+  const auto key = [&](StringRef name) {
+    const std::string full = (block.getSymName() + "/" + name).str();
+    return builder.getI64IntegerAttr(static_cast<int64_t>(hashName(full)));
+  };
+  block.walk([&](Operation *op) {
+    if (auto dropout = dyn_cast<DropoutOp>(op)) {
+      dropout.setKeyAttr(key(dropout.getName()));
+    } else if (auto attention = dyn_cast<AttentionOp>(op);
+               attention && attention.getDropout()) {
+      attention.setKeyAttr(key(*attention.getDropout()));
+    }
+  });
+}
+
+/// A tfm.function with the body of `block` (its yield became a return).
+FunctionOp cloneBlock(OpBuilder &builder, BlockOp block, StringRef suffix,
+                      IRMapping &mapping) {
+  auto function = FunctionOp::create(builder, block.getLoc(),
+                                     (block.getSymName() + suffix).str(),
+                                     block.getFunctionType(), ArrayAttr(),
+                                     ArrayAttr(), block.getSymNameAttr(), 0, 0);
+  Block *body = &function.getBody().emplaceBlock();
+  for (BlockArgument argument : block.getBody().getArguments()) {
+    mapping.map(argument,
+                body->addArgument(argument.getType(), argument.getLoc()));
+  }
+  OpBuilder inner = OpBuilder::atBlockEnd(body);
+  for (Operation &op : block.getBody().front()) {
+    if (auto yield = dyn_cast<YieldOp>(op)) {
+      SmallVector<Value> values;
+      for (Value value : yield.getValues()) {
+        values.push_back(mapping.lookup(value));
+      }
+      ReturnOp::create(inner, yield.getLoc(), values);
+    } else {
+      inner.clone(op, mapping);
+    }
+  }
+  return function;
+}
+
+/// Activity: a value through which a gradient flows. Integers are inactive;
+/// parameters and float arguments are active, and so is what depends on them,
+/// except maxima, which only shift exponents.
+class Activity {
+public:
+  explicit Activity(Block &body) {
+    for (BlockArgument argument : body.getArguments()) {
+      if (isFloatTensor(argument)) {
+        active.insert(argument);
+      }
+    }
+    for (Operation &op : body) {
+      if (isa<ParamOp, UseOp>(op)) {
+        active.insert(op.getResult(0));
+        continue;
+      }
+      if (llvm::none_of(op.getOperands(),
+                        [&](Value value) { return isActive(value); })) {
+        continue;
+      }
+      for (Value result : op.getResults()) {
+        if (isFloatTensor(result)) {
+          active.insert(result);
+        }
+      }
+    }
+  }
+  bool isActive(Value value) const { return active.contains(value); }
+
+private:
+  llvm::DenseSet<Value> active;
+};
+
+/// Builds the backward function of one forward function.
+class BlockGradient : public GradientContext {
+public:
+  BlockGradient(FunctionOp forward, FunctionOp backward)
+      : forward(forward), body(&backward.getBody().emplaceBlock()),
+        activity(forward.getBody().front()),
+        inner(OpBuilder::atBlockEnd(body)) {}
+
+  LogicalResult build();
+
+  OpBuilder &builder() override { return inner; }
+  Value gradientOf(Value value) override { return gradients.lookup(value); }
+  bool isActive(Value value) override { return activity.isActive(value); }
+  Value use(Value value) override;
+  void addGradient(Value value, Value gradient) override;
+
+  SmallVector<Type> argumentTypes;
+  SmallVector<Type> resultTypes;
+  llvm::MapVector<Value, BlockArgument> saved;
+
+private:
+  FunctionOp forward;
+  Block *body;
+  Activity activity;
+  OpBuilder inner;
+  llvm::DenseMap<Value, Value> gradients;
+  llvm::DenseMap<Value, Value> inactiveArguments;
+  llvm::DenseMap<Value, Value> parameters;
+};
+
+Value BlockGradient::use(Value value) {
+  if (isParameter(value)) {
+    Value &copy = parameters[value];
+    if (!copy) {
+      OpBuilder front = OpBuilder::atBlockBegin(body);
+      copy = front.clone(*value.getDefiningOp())->getResult(0);
+    }
+    return copy;
+  }
+  if (Value argument = inactiveArguments.lookup(value)) {
+    return argument;
+  }
+  const auto it = saved.find(value);
+  if (it != saved.end()) {
+    return it->second;
+  }
+  // Saved values are the last arguments, in the order of demand.
+  BlockArgument argument = body->addArgument(value.getType(), value.getLoc());
+  saved[value] = argument;
+  return argument;
+}
+
+void BlockGradient::addGradient(Value value, Value gradient) {
+  if (!isActive(value)) {
+    return;
+  }
+  if (auto param = value.getDefiningOp<ParamOp>()) {
+    AccumulateGradientOp::create(inner, param.getLoc(), gradient,
+                                 param.getNameAttr());
+    return;
+  }
+  if (auto shared = value.getDefiningOp<UseOp>()) {
+    AccumulateGradientOp::create(inner, shared.getLoc(), gradient,
+                                 shared.getSymbolAttr());
+    return;
+  }
+  Value &total = gradients[value];
+  total = total ? AddOp::create(inner, value.getLoc(), value.getType(), total,
+                                gradient)
+                      .getResult()
+                : gradient;
+}
+
+LogicalResult BlockGradient::build() {
+  auto terminator = cast<ReturnOp>(forward.getBody().front().getTerminator());
+  for (Value result : terminator.getValues()) {
+    if (!isActive(result)) {
+      continue;
+    }
+    if (gradients.contains(result)) {
+      return terminator.emitError() << "yields one value twice";
+    }
+    argumentTypes.push_back(result.getType());
+    gradients[result] = body->addArgument(result.getType(), result.getLoc());
+  }
+  for (BlockArgument argument : forward.getBody().getArguments()) {
+    if (!isActive(argument)) {
+      argumentTypes.push_back(argument.getType());
+      inactiveArguments[argument] =
+          body->addArgument(argument.getType(), argument.getLoc());
+    }
+  }
+  for (Operation &op : llvm::reverse(forward.getBody().front())) {
+    if (isa<ReturnOp, ParamOp, UseOp>(op) ||
+        llvm::none_of(op.getResults(),
+                      [&](Value value) { return gradientOf(value); })) {
+      continue;
+    }
+    auto differentiable = dyn_cast<Differentiable>(op);
+    if (!differentiable) {
+      return op.emitError() << "has no gradient (Differentiable)";
+    }
+    differentiable.buildGradient(*this);
+  }
+  SmallVector<Value> results;
+  for (BlockArgument argument : forward.getBody().getArguments()) {
+    if (!isActive(argument)) {
+      continue;
+    }
+    Value gradient = gradientOf(argument);
+    if (!gradient) {
+      return forward.emitError() << "argument " << argument.getArgNumber()
+                                 << " does not influence any result";
+    }
+    resultTypes.push_back(argument.getType());
+    results.push_back(gradient);
+  }
+  ReturnOp::create(inner, terminator.getLoc(), results);
+  for (auto &[value, argument] : saved) {
+    argumentTypes.push_back(value.getType());
+  }
+  return success();
+}
+
+/// The block as it is evaluated: no dropout.
+void makeEval(OpBuilder &builder, BlockOp block) {
+  IRMapping mapping;
+  FunctionOp function = cloneBlock(builder, block, ".eval", mapping);
+  function.walk([](Operation *op) {
+    if (auto dropout = dyn_cast<DropoutOp>(op)) {
+      dropout.getResult().replaceAllUsesWith(dropout.getX());
+      dropout.erase();
+    } else if (auto attention = dyn_cast<AttentionOp>(op)) {
+      attention.removeDropoutAttr();
+      attention.removePAttr();
+      attention.removeKeyAttr();
+    }
+  });
+}
+
+LogicalResult makeTraining(OpBuilder &builder, BlockOp block) {
+  IRMapping mapping;
+  FunctionOp forward = cloneBlock(builder, block, ".forward", mapping);
+  SmallVector<Differentiable> ops(
+      forward.getBody().front().getOps<Differentiable>());
+  for (Differentiable op : ops) {
+    OpBuilder at(op);
+    op.expandForTraining(at);
+  }
+
+  auto backward = FunctionOp::create(
+      builder, block.getLoc(), (block.getSymName() + ".backward").str(),
+      FunctionType::get(block.getContext(), {}, {}), ArrayAttr(), ArrayAttr(),
+      block.getSymNameAttr(), 0, 0);
+  BlockGradient gradient(forward, backward);
+  if (failed(gradient.build())) {
+    return failure();
+  }
+  const auto count = static_cast<int64_t>(gradient.saved.size());
+  backward.setFunctionType(FunctionType::get(
+      block.getContext(), gradient.argumentTypes, gradient.resultTypes));
+  backward.setSavedArguments(count);
+
+  auto terminator = cast<ReturnOp>(forward.getBody().front().getTerminator());
+  SmallVector<Value> values(terminator.getValues());
+  for (auto &[value, argument] : gradient.saved) {
+    values.push_back(value);
+  }
+  terminator->setOperands(values);
+  forward.setFunctionType(
+      FunctionType::get(block.getContext(), block.getArgumentTypes(),
+                        SmallVector<Type>(ValueRange(values).getTypes())));
+  forward.setSavedResults(count);
+  return success();
+}
+
+struct DifferentiatePass : mega::impl::DifferentiateBase<DifferentiatePass> {
+  void runOnOperation() override {
+    SmallVector<BlockOp> blocks(getOperation().getOps<BlockOp>());
+    for (BlockOp block : blocks) {
+      assignDropoutKeys(block);
+      OpBuilder builder(block.getContext());
+      builder.setInsertionPointAfter(block);
+      makeEval(builder, block);
+      if (failed(makeTraining(builder, block))) {
+        return signalPassFailure();
+      }
+    }
+  }
+};
+
+} // namespace

@@ -1,0 +1,254 @@
+//===- FuseKernels.cpp ----------------------------------------------------===//
+//
+// Peephole patterns over tfm.functions.
+//
+//===----------------------------------------------------------------------===//
+#include "dialects/tfm/Tfm.h"
+#include "passes/Passes.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Dominance.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+namespace mega {
+#define GEN_PASS_DEF_FUSEKERNELS
+#include "passes/Passes.h.inc"
+} // namespace mega
+
+using namespace mlir;
+using namespace mega;
+using namespace mega::tfm;
+
+namespace {
+
+/// add_bias + gelu -> bias_gelu.
+struct FuseBiasGelu : OpRewritePattern<GeluOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(GeluOp gelu,
+                                PatternRewriter &rewriter) const override {
+    auto bias = gelu.getX().getDefiningOp<AddBiasOp>();
+    if (!bias) {
+      return rewriter.notifyMatchFailure(gelu, "input is no add_bias");
+    }
+    rewriter.setInsertionPoint(bias);
+    auto fused = BiasGeluOp::create(
+        rewriter, gelu.getLoc(),
+        TypeRange{bias.getResult().getType(), gelu.getResult().getType()},
+        bias.getX(), bias.getBias(), gelu.getKindAttr());
+    rewriter.replaceOp(gelu, fused.getResult());
+    rewriter.replaceOp(bias, fused.getSum());
+    return success();
+  }
+};
+
+/// add + layer_norm_stats -> add_layer_norm, where the norm is the sum's first
+/// reader (so that nothing between them waits for it).
+struct FuseAddLayerNorm : OpRewritePattern<LayerNormStatsOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(LayerNormStatsOp norm,
+                                PatternRewriter &rewriter) const override {
+    auto add = norm.getX().getDefiningOp<AddOp>();
+    if (!add) {
+      return rewriter.notifyMatchFailure(norm, "input is no add");
+    }
+    rewriter.setInsertionPointAfterValue(add.getResult());
+    // Parameters are defined at any place before the norm; the fused op stands
+    // at the norm, and readers of the sum before it would see it too late.
+    for (Operation *user : add.getResult().getUsers()) {
+      if (user != norm && user->isBeforeInBlock(norm)) {
+        return rewriter.notifyMatchFailure(norm, "the sum is read before");
+      }
+    }
+    rewriter.setInsertionPoint(norm);
+    auto fused = AddLayerNormOp::create(
+        rewriter, norm.getLoc(),
+        TypeRange{add.getResult().getType(), norm.getResult().getType(),
+                  norm.getMean().getType(), norm.getRstd().getType()},
+        add.getLhs(), add.getRhs(), norm.getGamma(), norm.getBeta(),
+        norm.getEpsilonAttr());
+    rewriter.replaceOp(
+        norm, ValueRange{fused.getResult(), fused.getMean(), fused.getRstd()});
+    rewriter.replaceOp(add, fused.getSum());
+    return success();
+  }
+};
+
+/// add + rms_norm_stats -> add_rms_norm.
+struct FuseAddRmsNorm : OpRewritePattern<RmsNormStatsOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(RmsNormStatsOp norm,
+                                PatternRewriter &rewriter) const override {
+    auto add = norm.getX().getDefiningOp<AddOp>();
+    if (!add || cast<RankedTensorType>(norm.getX().getType()).getRank() != 3) {
+      return rewriter.notifyMatchFailure(norm, "input is no residual sum");
+    }
+    for (Operation *user : add.getResult().getUsers()) {
+      if (user != norm && user->isBeforeInBlock(norm)) {
+        return rewriter.notifyMatchFailure(norm, "the sum is read before");
+      }
+    }
+    rewriter.setInsertionPoint(norm);
+    auto fused = AddRmsNormOp::create(
+        rewriter, norm.getLoc(),
+        TypeRange{add.getResult().getType(), norm.getResult().getType(),
+                  norm.getRstd().getType()},
+        add.getLhs(), add.getRhs(), norm.getGamma(), norm.getEpsilonAttr());
+    rewriter.replaceOp(norm, ValueRange{fused.getResult(), fused.getRstd()});
+    rewriter.replaceOp(add, fused.getSum());
+    return success();
+  }
+};
+
+/// Linears of one group -> grouped_linear, at the first of them.
+struct FuseGroup : OpRewritePattern<LinearOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(LinearOp first,
+                                PatternRewriter &rewriter) const override {
+    if (!first.getGroup()) {
+      return rewriter.notifyMatchFailure(first, "in no group");
+    }
+    SmallVector<LinearOp> members;
+    SmallVector<Value> weights;
+    SmallVector<Type> types;
+    for (auto linear : first->getBlock()->getOps<LinearOp>()) {
+      if (linear.getGroupAttr() == first.getGroupAttr()) {
+        members.push_back(linear);
+        weights.push_back(linear.getWeight());
+        types.push_back(linear.getResult().getType());
+      }
+    }
+    // Weights are parameters: name them before the first member.
+    for (Value weight : weights) {
+      rewriter.moveOpBefore(weight.getDefiningOp(), members.front());
+    }
+    rewriter.setInsertionPoint(members.front());
+    auto fused = GroupedLinearOp::create(rewriter, first.getLoc(), types,
+                                         first.getX(), weights);
+    for (auto [member, result] : llvm::zip(members, fused.getResults())) {
+      rewriter.replaceOp(member, result);
+    }
+    return success();
+  }
+};
+
+/// add(a, b), input gradients of one group -> one with the operands of both.
+struct FuseInputGrads : OpRewritePattern<AddOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(AddOp add,
+                                PatternRewriter &rewriter) const override {
+    auto a = add.getLhs().getDefiningOp<LinearInputGradOp>();
+    auto b = add.getRhs().getDefiningOp<LinearInputGradOp>();
+    if (!a || !b || !a.getGroup() || a.getGroupAttr() != b.getGroupAttr() ||
+        a.getOnto() || b.getOnto() || !a.getGradX().hasOneUse() ||
+        !b.getGradX().hasOneUse()) {
+      return rewriter.notifyMatchFailure(add, "no two gradients of one group");
+    }
+    // In the order of the weights in memory, which is that of the forward: the
+    // backward was built from the end, so later members come first.
+    SmallVector<Value> grads(b.getGrads());
+    llvm::append_range(grads, a.getGrads());
+    SmallVector<Value> weights(b.getWeights());
+    llvm::append_range(weights, a.getWeights());
+    rewriter.replaceOpWithNewOp<LinearInputGradOp>(
+        add, add.getResult().getType(), grads, weights, Value(),
+        a.getGroupAttr());
+    rewriter.eraseOp(a);
+    rewriter.eraseOp(b);
+    return success();
+  }
+};
+
+/// Weight gradients of one group -> one, at the last of them.
+struct FuseWeightGrads : OpRewritePattern<LinearWeightGradOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(LinearWeightGradOp op,
+                                PatternRewriter &rewriter) const override {
+    if (!op.getGroup()) {
+      return rewriter.notifyMatchFailure(op, "in no group");
+    }
+    SmallVector<LinearWeightGradOp> members;
+    for (auto other : op->getBlock()->getOps<LinearWeightGradOp>()) {
+      if (other.getGroupAttr() == op.getGroupAttr()) {
+        members.push_back(other);
+      }
+    }
+    LinearWeightGradOp last = members.back();
+    SmallVector<Value> grads;
+    SmallVector<Type> types;
+    // Memory order, see FuseInputGrads.
+    for (LinearWeightGradOp member : llvm::reverse(members)) {
+      llvm::append_range(grads, member.getGrads());
+      llvm::append_range(types, member.getResultTypes());
+    }
+    rewriter.setInsertionPoint(last);
+    auto fused = LinearWeightGradOp::create(rewriter, last.getLoc(), types,
+                                            last.getX(), grads, IntegerAttr());
+    size_t next = 0;
+    for (LinearWeightGradOp member : llvm::reverse(members)) {
+      for (Value result : member.getGradWeights()) {
+        // Its accumulation moves behind the joint gradient.
+        for (Operation *user : llvm::make_early_inc_range(result.getUsers())) {
+          rewriter.moveOpAfter(user, fused);
+        }
+        rewriter.replaceAllUsesWith(result, fused.getResult(next++));
+      }
+      rewriter.eraseOp(member);
+    }
+    return success();
+  }
+};
+
+/// add(a, gradient) -> the gradient accumulates onto a.
+template <typename GradOp> struct FuseAccumulation : OpRewritePattern<AddOp> {
+  using OpRewritePattern<AddOp>::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(AddOp add,
+                                PatternRewriter &rewriter) const override {
+    for (bool swap : {false, true}) {
+      Value base = swap ? add.getRhs() : add.getLhs();
+      Value addend = swap ? add.getLhs() : add.getRhs();
+      auto grad = addend.getDefiningOp<GradOp>();
+      if (!grad || grad.getOnto() || addend != grad.getGradX() ||
+          !addend.hasOneUse() || base.getType() != addend.getType()) {
+        continue;
+      }
+      // The base exists where the gradient is computed.
+      Operation *definition = base.getDefiningOp();
+      if (definition && !definition->isBeforeInBlock(grad)) {
+        continue;
+      }
+      rewriter.modifyOpInPlace(grad,
+                               [&] { grad.getOntoMutable().assign(base); });
+      rewriter.replaceOp(add, grad.getGradX());
+      return success();
+    }
+    return rewriter.notifyMatchFailure(add, "no gradient that can accumulate");
+  }
+};
+
+struct FuseKernelsPass : mega::impl::FuseKernelsBase<FuseKernelsPass> {
+  void runOnOperation() override {
+    // Groups first: once an input gradient accumulates onto something it can
+    // not be joined any more.
+    RewritePatternSet groups(&getContext());
+    groups.add<FuseGroup, FuseInputGrads, FuseWeightGrads>(&getContext());
+    RewritePatternSet others(&getContext());
+    others
+        .add<FuseBiasGelu, FuseAddLayerNorm, FuseAddRmsNorm,
+             FuseAccumulation<LayerNormGradOp>, FuseAccumulation<RmsNormGradOp>,
+             FuseAccumulation<LinearInputGradOp>>(&getContext());
+    if (failed(applyPatternsGreedily(getOperation(), std::move(groups))) ||
+        failed(applyPatternsGreedily(getOperation(), std::move(others)))) {
+      signalPassFailure();
+    }
+  }
+};
+
+} // namespace

@@ -1,0 +1,51 @@
+//===- LowerToExec.cpp ----------------------------------------------------===//
+//
+// tfm.function -> exec.function. First every op states its launches over tensor
+// values (Recorder); then values get buffers (Buffers); then launches are
+// written out over exec buffers.
+//
+//===----------------------------------------------------------------------===//
+#include "dialects/exec/Exec.h"
+#include "dialects/pipe/Pipe.h"
+#include "dialects/tfm/Tfm.h"
+#include "passes/FunctionLowering.h"
+#include "passes/Passes.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace mega {
+#define GEN_PASS_DEF_LOWERTOEXEC
+#include "passes/Passes.h.inc"
+} // namespace mega
+
+using namespace mlir;
+using namespace mega;
+
+namespace {
+
+struct LowerToExecPass : mega::impl::LowerToExecBase<LowerToExecPass> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    ModuleState state(module);
+    // Forward functions lay out the frames that backward functions read.
+    SmallVector<tfm::FunctionOp> functions(module.getOps<tfm::FunctionOp>());
+    llvm::stable_sort(functions, [](tfm::FunctionOp a, tfm::FunctionOp b) {
+      return a.getSavedArguments() == 0 && b.getSavedArguments() != 0;
+    });
+    for (tfm::FunctionOp function : functions) {
+      OpBuilder builder(function);
+      if (failed(lowerFunction(builder, function, state))) {
+        return signalPassFailure();
+      }
+    }
+    for (tfm::FunctionOp function : functions) {
+      function.erase();
+    }
+    OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+    state.emitSetup(builder);
+    state.emitCounters(builder);
+  }
+};
+
+} // namespace

@@ -1,0 +1,173 @@
+//===- Passes.td - The passes, by phase -----------------------------------===//
+#ifndef MEGA_PASSES_PASSES
+#define MEGA_PASSES_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+//===----------------------------------------------------------------------===//
+// model
+//===----------------------------------------------------------------------===//
+
+def BindShapes : Pass<"mega-bind-shapes", "::mlir::ModuleOp"> {
+  let summary = "Gives batch and sequence their sizes";
+  let description = [{
+    A model leaves the first two dimensions of its tensors open. This pass
+    binds them to the batch (micro-batch size times data-parallel degree: one
+    micro-batch of all replicas) and the sequence length. Afterwards every
+    shape is static, and no sequence is longer than the model or one of its
+    position tables allows.
+  }];
+  let options = [
+    Option<"batch", "batch", "int64_t", "1", "rows of one micro-batch">,
+    Option<"sequence", "sequence", "int64_t", "0",
+           "sequence length; 0: the model's max_sequence">];
+}
+
+def FuseSemantics : Pass<"mega-fuse-semantics", "::mlir::ModuleOp"> {
+  let summary = "Joins the output head with its cross entropy";
+  let description = [{
+    Logits are the largest tensor of a language model by far. A tfm.linear
+    whose only use is a tfm.cross_entropy becomes tfm.head_stats,
+    tfm.head_rescale and tfm.head_loss, which never hold more than a tile of
+    them. Afterwards no tfm.cross_entropy is left; one that cannot be joined is
+    an error.
+  }];
+}
+
+def VerifyModel : Pass<"mega-verify-model", "::mlir::ModuleOp"> {
+  let summary = "After the model phase: static shapes, one model with a loss";
+  let description = [{
+    Checks what the later phases rely on: exactly one tfm.model, which has
+    a loss term and the inputs the data loader knows; static tensor types; no
+    tfm.cross_entropy.
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// shard
+//===----------------------------------------------------------------------===//
+
+def AnnotateLayouts : Pass<"mega-annotate-layouts", "::mlir::ModuleOp"> {
+  let dependentDialects = ["::mega::dist::DistDialect"];
+  let summary = "Gives every value a layout";
+  let description = [{
+    On one rank every value is invariant. Afterwards every tensor type has an
+    encoding: no encoding means unassigned, everywhere else in the compiler.
+  }];
+}
+
+def GroupLinears : Pass<"mega-group-linears", "::mlir::ModuleOp"> {
+  let summary = "Marks linears of one input that can be one GEMM";
+  let description = [{
+    q, k and v, or gate and up: linears of the same block that read the same
+    value get one group number. Parameters stay separate and logical; ShardState
+    places the weights of a group side by side, so that no checkpoint ever sees
+    a fused matrix. Afterwards every group has at least two members.
+  }];
+}
+
+def VerifyLayouts : Pass<"mega-verify-layouts", "::mlir::ModuleOp"> {
+  let summary = "After the shard phase: every tensor has a layout";
+  let description = [{
+    Checks that no tensor type is left without an encoding.
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// differentiate
+//===----------------------------------------------------------------------===//
+
+def Differentiate : Pass<"mega-differentiate", "::mlir::ModuleOp"> {
+  let summary = "Makes forward, backward and eval functions of every block";
+  let description = [{
+    `@block.forward` returns what the block yields and what it saves;
+    `@block.backward` takes the gradients of the active results, the inactive
+    arguments (token ids, labels) and the saved values, and returns the
+    gradients of the active arguments; `@block.eval` is the block without
+    dropout. Gradients of parameters leave through tfm.accumulate_gradient, so
+    that several uses and micro-batches simply add. Only what a backward asks
+    for is saved; parameters are read again. Ops transpose themselves
+    (interface Differentiable). Afterwards no tfm.block is called any more by
+    what follows, but blocks stay for reading.
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// state
+//===----------------------------------------------------------------------===//
+
+def ShardState : Pass<"mega-shard-state", "::mlir::ModuleOp"> {
+  let summary = "Puts parameters into buckets and makes the step's end";
+  let description = [{
+    One bucket per decay group: matrices decay, vectors and biases do not.
+    Applications of a block follow each other at a constant stride, weights of
+    a linear group are neighbours. `@finish` takes the gradient norm, clips and
+    runs the optimizer.
+    Afterwards every parameter is in exactly one bucket.
+  }];
+}
+
+def VerifyState : Pass<"mega-verify-state", "::mlir::ModuleOp"> {
+  let summary = "After the state phase: every parameter is in one bucket";
+  let description = [{
+    Checks that every parameter of a block, for all its applications, and every
+    tfm.shared is a member of exactly one bucket, that members do not overlap,
+    and that every gradient that is accumulated has a place.
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// schedule
+//===----------------------------------------------------------------------===//
+
+def EmitSchedule : Pass<"mega-emit-schedule", "::mlir::ModuleOp"> {
+  let dependentDialects = ["::mega::exec::ExecDialect", "::mega::pipe::PipeDialect"];
+  let summary = "Turns the model into programs and a schedule";
+  let description = [{
+    One stage: forward and backward of every micro-batch in turn, between the
+    step's prologue and its finish, as entry point `@train`; `@eval` only runs
+    forwards. The prologue zeroes gradients and sums and turns the label count
+    of the whole global batch into the seed of the backward. Numbers the applications through the model. Afterwards tfm.model
+    and tfm.block are gone.
+  }];
+  let options = [Option<"microBatches", "micro-batches", "int64_t", "1",
+                        "micro-batches of one step">];
+}
+
+//===----------------------------------------------------------------------===//
+// lower
+//===----------------------------------------------------------------------===//
+
+def FuseKernels : Pass<"mega-fuse-kernels", "::mlir::ModuleOp"> {
+  let summary = "Joins neighbouring ops that one kernel can do";
+  let description = [{
+    Bias and gelu; residual sum and norm; the linears of a group, forward and
+    backward; a sum with a gradient that can accumulate. Peephole patterns: what
+    is computed does not change, passes over memory get fewer.
+  }];
+}
+
+def LowerToExec : Pass<"mega-lower-to-exec", "::mlir::ModuleOp"> {
+  let dependentDialects = ["::mega::exec::ExecDialect", "::mega::pipe::PipeDialect"];
+  let summary = "Turns functions into launches over buffers";
+  let description = [{
+    Ops state their launches (interface LowerToExec); this pass gives every
+    value a buffer. Values share one where nothing moves (views), where a kernel
+    may work in place, and where a function's result takes over the memory of
+    its argument; results of grouped linears are column slices. What the
+    backward needs lies in the block's saved frame. Afterwards no tfm.function
+    is left.
+  }];
+}
+
+def PlanMemory : Pass<"mega-plan-memory", "::mlir::ModuleOp"> {
+  let dependentDialects = ["::mega::exec::ExecDialect"];
+  let summary = "Gives every buffer its place";
+  let description = [{
+    Scratch by lifetime, first fit; carry between calls likewise; then the size
+    of every region of the rank. Afterwards every exec.alloc has an offset and
+    the module states its regions (exec.region).
+  }];
+}
+
+#endif

@@ -1,0 +1,80 @@
+//===- Phases.cpp - The phases of the compiler ----------------------------===//
+#include "passes/Passes.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassOptions.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+using namespace mega;
+
+static void buildModel(OpPassManager &pm, const CompileOptions &options) {
+  pm.addPass(createBindShapes({options.microBatch, options.sequence}));
+  pm.addPass(createFuseSemantics());
+  pm.addPass(createVerifyModel());
+}
+
+static void buildShard(OpPassManager &pm, const CompileOptions &) {
+  pm.addPass(createAnnotateLayouts());
+  pm.addPass(createGroupLinears());
+  pm.addPass(createVerifyLayouts());
+}
+
+static void buildDifferentiate(OpPassManager &pm, const CompileOptions &) {
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createDifferentiate());
+  pm.addPass(createCanonicalizerPass());
+}
+
+static void buildState(OpPassManager &pm, const CompileOptions &) {
+  pm.addPass(createShardState());
+  pm.addPass(createVerifyState());
+}
+
+static void buildSchedule(OpPassManager &pm, const CompileOptions &options) {
+  pm.addPass(createEmitSchedule({options.microBatches}));
+}
+
+static void buildLower(OpPassManager &pm, const CompileOptions &) {
+  pm.addPass(createFuseKernels());
+  pm.addPass(createLowerToExec());
+  pm.addPass(createPlanMemory());
+}
+
+ArrayRef<Phase> mega::phases() {
+  static const Phase list[] = {
+      {"model", buildModel},
+      {"shard", buildShard},
+      {"differentiate", buildDifferentiate},
+      {"state", buildState},
+      {"schedule", buildSchedule},
+      {"lower", buildLower},
+  };
+  return list;
+}
+
+namespace {
+struct PhaseOptions : PassPipelineOptions<PhaseOptions> {
+  Option<int64_t> sequence{*this, "sequence", llvm::cl::desc("sequence length"),
+                           llvm::cl::init(0)};
+  Option<int64_t> batch{*this, "batch",
+                        llvm::cl::desc("rows of one micro-batch"),
+                        llvm::cl::init(1)};
+  Option<int64_t> microBatches{*this, "micro-batches",
+                               llvm::cl::desc("micro-batches of one step"),
+                               llvm::cl::init(1)};
+};
+} // namespace
+
+void mega::registerPhases() {
+  for (const Phase &phase : phases()) {
+    PassPipelineRegistration<PhaseOptions>(
+        ("mega-phase-" + phase.name).str(),
+        ("the " + phase.name + " phase").str(),
+        [build = phase.build](OpPassManager &pm, const PhaseOptions &options) {
+          build(pm, {options.sequence, options.batch, options.microBatches});
+        });
+  }
+}

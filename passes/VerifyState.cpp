@@ -1,0 +1,109 @@
+//===- VerifyState.cpp - Postcondition of the state phase -----------------===//
+#include "dialects/tfm/Tfm.h"
+#include "passes/Applications.h"
+#include "passes/Passes.h"
+
+#include "llvm/ADT/StringSet.h"
+#include "mlir/IR/BuiltinOps.h"
+
+#include <map>
+
+namespace mega {
+#define GEN_PASS_DEF_VERIFYSTATE
+#include "passes/Passes.h.inc"
+} // namespace mega
+
+using namespace mlir;
+using namespace mega;
+using namespace mega::tfm;
+
+namespace {
+
+std::string keyOf(StringRef block, StringRef name) {
+  return (block + "/" + name).str();
+}
+
+struct VerifyStatePass : mega::impl::VerifyStateBase<VerifyStatePass> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    std::map<std::string, MemberOp> members;
+    std::map<int64_t, std::pair<int64_t, MemberOp>> spans;
+    module.walk([&](MemberOp member) {
+      const std::string key = keyOf(member.getBlock(), member.getName());
+      if (!members.emplace(key, member).second) {
+        fail(member) << "parameter " << key << " is in two buckets";
+      }
+      place(member, spans);
+    });
+    int64_t end = 0;
+    for (const auto &[start, span] : spans) {
+      if (start < end) {
+        fail(span.second) << "overlaps its predecessor, which ends at " << end;
+      }
+      end = span.first;
+    }
+
+    for (auto shared : module.getOps<SharedOp>()) {
+      require(shared, members, keyOf("", shared.getSymName()),
+              cast<RankedTensorType>(shared.getType()), 1);
+    }
+    ModelOp model = *module.getOps<ModelOp>().begin();
+    const Applications applications(model);
+    for (BlockOp block : applications.blocks()) {
+      for (auto param : block.getBody().front().getOps<ParamOp>()) {
+        require(param, members, keyOf(block.getSymName(), param.getName()),
+                cast<RankedTensorType>(param.getResult().getType()),
+                applications.instances(block));
+      }
+    }
+    module.walk([&](AccumulateGradientOp op) {
+      auto function = op->getParentOfType<FunctionOp>();
+      const auto symbol = dyn_cast<FlatSymbolRefAttr>(op.getTarget());
+      const std::string key =
+          symbol ? keyOf("", symbol.getValue())
+                 : keyOf(function.getBlock().value_or(""),
+                         cast<StringAttr>(op.getTarget()).getValue());
+      if (!members.count(key)) {
+        fail(op) << "parameter " << key << " is in no bucket";
+      }
+    });
+  }
+
+  InFlightDiagnostic fail(Operation *op) {
+    signalPassFailure();
+    return op->emitError();
+  }
+
+  void place(MemberOp member,
+             std::map<int64_t, std::pair<int64_t, MemberOp>> &spans) {
+    const int64_t size =
+        cast<RankedTensorType>(member.getType()).getNumElements();
+    for (int64_t i = 0; i < static_cast<int64_t>(member.getInstances()); ++i) {
+      const int64_t start = static_cast<int64_t>(member.getOffset()) +
+                            i * static_cast<int64_t>(member.getStride());
+      if (!spans.emplace(start, std::pair(start + size, member)).second) {
+        fail(member) << "starts where another parameter starts";
+      }
+    }
+  }
+
+  void require(Operation *op, const std::map<std::string, MemberOp> &members,
+               const std::string &key, RankedTensorType type,
+               int64_t instances) {
+    const auto it = members.find(key);
+    if (it == members.end()) {
+      fail(op) << "parameter " << key << " is in no bucket";
+      return;
+    }
+    MemberOp member = it->second;
+    if (member.getType() != type ||
+        static_cast<int64_t>(member.getInstances()) != instances) {
+      fail(op) << "parameter " << key << " has " << instances
+               << " applications of " << type << " but its bucket "
+               << static_cast<int64_t>(member.getInstances()) << " of "
+               << member.getType();
+    }
+  }
+};
+
+} // namespace

@@ -1,0 +1,144 @@
+#include "runtime/plan/Report.h"
+
+#include "runtime/plan/Kernels.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <set>
+
+namespace mega {
+
+std::string withThousands(uint64_t number) {
+  std::string text = std::to_string(number);
+  for (auto i = static_cast<int64_t>(text.size()) - 3; i > 0; i -= 3) {
+    text.insert(static_cast<size_t>(i), ",");
+  }
+  return text;
+}
+
+std::string humanBytes(uint64_t bytes) {
+  constexpr const char *kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  auto value = static_cast<double>(bytes);
+  size_t unit = 0;
+  while (value >= 1024 && unit + 1 < std::size(kUnits)) {
+    value /= 1024;
+    ++unit;
+  }
+  return unit == 0 ? fmt::format("{} B", bytes)
+                   : fmt::format("{:.4g} {}", value, kUnits[unit]);
+}
+
+uint64_t plannedBytes(const plan::Plan &plan) {
+  uint64_t total = 0;
+  for (const plan::Region *region : *plan.regions()) {
+    total += region->bytes() * region->copies();
+  }
+  return total;
+}
+
+namespace {
+
+void reportMemory(const plan::Plan &plan, std::string &out) {
+  auto to = std::back_inserter(out);
+  const uint64_t total = plannedBytes(plan);
+  fmt::format_to(to, "memory of a rank{:>34}{:>13}{:>8}\n", "bytes", "",
+                 "share");
+  std::map<plan::Part, uint64_t> parts;
+  for (const plan::Region *region : *plan.regions()) {
+    parts[region->part()] += region->bytes() * region->copies();
+  }
+  const auto line = [&](const std::string &name, uint64_t bytes) {
+    fmt::format_to(to, "  {:<32}{:>16}{:>13}{:>7.1f}%\n", name,
+                   withThousands(bytes), humanBytes(bytes),
+                   total == 0 ? 0.0
+                              : 100.0 * static_cast<double>(bytes) /
+                                    static_cast<double>(total));
+  };
+  for (const auto &[part, bytes] : parts) {
+    std::string name = plan::EnumNamePart(part);
+    std::transform(name.begin(), name.end(), name.begin(),
+                   [](unsigned char c) { return std::tolower(c); });
+    line(name, bytes);
+    for (const plan::Region *region : *plan.regions()) {
+      if (region->part() == part && region->name()->str() != name) {
+        line("  " + region->name()->str() +
+                 (region->copies() > 1 ? fmt::format(" (x{})", region->copies())
+                                       : ""),
+             region->bytes() * region->copies());
+      }
+    }
+  }
+  line("planned", total);
+  fmt::format_to(to, "  {:<32}{:>16}{:>13}\n", "beside it, at most (reserve)",
+                 withThousands(plan.reserve_bytes()),
+                 humanBytes(plan.reserve_bytes()));
+}
+
+/// Scratch of the kernels whose naive form would be quadratic or hold logits.
+void reportScratch(const plan::Plan &plan, std::string &out) {
+  auto to = std::back_inserter(out);
+  fmt::format_to(to, "scratch inside kernels\n");
+  std::set<std::string> seen;
+  for (const plan::Function *function : *plan.functions()) {
+    for (const plan::Launch &launch :
+         elements<plan::Launch>(function->launches())) {
+      const KernelSpec &spec = kernelSpec(static_cast<Kernel>(launch.kernel()));
+      for (size_t i = 0; i < spec.operands.size(); ++i) {
+        const bool statistics =
+            spec.kernel == Kernel::Attention && spec.operands[i].name == "lse";
+        if (spec.operands[i].access != Access::Scratch && !statistics) {
+          continue;
+        }
+        const BufferType type = bufferType(elements<plan::Buffer>(
+            function->buffers())[function->operands()->Get(
+            launch.first_operand() + i)]);
+        const std::string name =
+            fmt::format("{} {}", spec.name, spec.operands[i].name);
+        if (!seen.insert(name).second) {
+          continue;
+        }
+        fmt::format_to(to, "  {:<32}{:>16}{:>13}", name,
+                       withThousands(type.extentBytes()),
+                       humanBytes(type.extentBytes()));
+        if (spec.kernel == Kernel::HeadStats ||
+            spec.kernel == Kernel::HeadStatsGrad) {
+          const uint64_t full = uint64_t{plan.micro_batch_size()} *
+                                plan.sequence_length() * plan.vocabulary() * 4;
+          fmt::format_to(to, "   (full logits: {})", humanBytes(full));
+        }
+        out += '\n';
+      }
+    }
+  }
+}
+
+} // namespace
+
+std::string report(const plan::Plan &plan) {
+  std::string out;
+  auto to = std::back_inserter(out);
+  const plan::EntryPoint *train = plan.entry_points()->Get(0);
+  fmt::format_to(to, "model             {}\n", text(plan.model()));
+  fmt::format_to(to, "parameters        {} ({} as f32)\n",
+                 withThousands(plan.parameter_count()),
+                 humanBytes(plan.parameter_count() * 4));
+  fmt::format_to(to, "sequence length   {}\n", plan.sequence_length());
+  fmt::format_to(to, "batch             {} = {} micro-batches of {}\n",
+                 plan.global_batch_size(), train->micro_batches(),
+                 plan.micro_batch_size());
+  const uint64_t tokens =
+      uint64_t{plan.global_batch_size()} * plan.sequence_length();
+  fmt::format_to(to, "tokens of a step  {}\n", withThousands(tokens));
+  fmt::format_to(to, "FLOPs of a step   {:.6e} ({:.6e} per token)\n",
+                 static_cast<double>(plan.flops_per_step()),
+                 static_cast<double>(plan.flops_per_step()) /
+                     static_cast<double>(tokens));
+  reportMemory(plan, out);
+  reportScratch(plan, out);
+  return out;
+}
+
+} // namespace mega

@@ -1,0 +1,25 @@
+//===- Report.h - What a plan costs, for people -----------------*- C++ -*-===//
+#ifndef MEGA_RUNTIME_PLAN_REPORT_H
+#define MEGA_RUNTIME_PLAN_REPORT_H
+
+#include "runtime/plan/Plan.h"
+
+#include <string>
+
+namespace mega {
+
+/// `1,234,567`.
+std::string withThousands(uint64_t number);
+/// `1.23 GiB`, three digits.
+std::string humanBytes(uint64_t bytes);
+
+/// Planned bytes of one rank: the sum over regions.
+uint64_t plannedBytes(const plan::Plan &plan);
+
+/// Configuration, parameters, FLOPs, memory by part and region, frames and
+/// scratch by function. Several lines, each ending in a newline.
+std::string report(const plan::Plan &plan);
+
+} // namespace mega
+
+#endif // MEGA_RUNTIME_PLAN_REPORT_H

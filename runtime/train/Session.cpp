@@ -1,0 +1,160 @@
+#include "runtime/train/Session.h"
+
+#include "runtime/checkpoint/Safetensors.h"
+#include "runtime/cpu/CpuKernels.h"
+#include "runtime/cpu/Gemm.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+
+namespace mega {
+
+int usableProcessors() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof(set), &set) != 0) {
+    return 1;
+  }
+  return std::max(1, CPU_COUNT(&set));
+}
+
+StatusOr<std::unique_ptr<Session>> Session::create(const LoadedPlan &loaded,
+                                                   int threads, uint64_t seed) {
+  std::unique_ptr<Session> session(new Session());
+  session->plan = &loaded.root();
+  session->pool =
+      std::make_unique<ThreadPool>(threads == 0 ? usableProcessors() : threads);
+  warmUpGemm(*session->pool);
+  MEGA_ASSIGN_OR_RETURN(session->executor_,
+                        Executor::create(loaded, cpuKernel, *session->pool));
+  const auto find = [](std::optional<uint32_t> found, std::string_view what,
+                       uint32_t &number) {
+    number = found.value_or(0);
+    return found ? Status::ok()
+                 : badInput("the plan has no {}; compile it with this megac",
+                            what);
+  };
+  Executor &executor = *session->executor_;
+  MEGA_RETURN_IF_ERROR(find(executor.findEntryPoint("train"),
+                            "entry point train", session->train_));
+  MEGA_RETURN_IF_ERROR(find(executor.findEntryPoint("eval"), "entry point eval",
+                            session->eval_));
+  MEGA_RETURN_IF_ERROR(
+      find(executor.findInput("tokens"), "input tokens", session->tokens_));
+  MEGA_RETURN_IF_ERROR(
+      find(executor.findInput("labels"), "input labels", session->labels_));
+  executor.initializeWeights(seed);
+  StepScalars scalars;
+  scalars.seed = seed;
+  executor.runSetup(scalars);
+  return session;
+}
+
+int64_t Session::microBatches() const {
+  return plan->entry_points()->Get(train_)->micro_batches();
+}
+
+StatusOr<BatchLoader> Session::openData(const std::string &prefix,
+                                        uint64_t seed,
+                                        std::optional<int64_t> ignoreToken,
+                                        bool once) const {
+  BatchLoaderOptions options;
+  options.sequenceLength = plan->sequence_length();
+  options.microBatchSize = plan->micro_batch_size();
+  options.globalBatchSize = plan->global_batch_size();
+  options.vocabulary =
+      static_cast<int64_t>(std::min(plan->inputs()->Get(tokens_)->limit(),
+                                    plan->inputs()->Get(labels_)->limit()));
+  options.seed = seed;
+  options.ignoreToken = ignoreToken;
+  options.once = once;
+  return BatchLoader::open(prefix, options);
+}
+
+void Session::fill(const BatchLoader &loader, int64_t step, uint32_t ahead) {
+  for (int64_t m = 0; m < microBatches(); ++m) {
+    const View tokens =
+        executor_->input(tokens_, static_cast<uint32_t>(m), ahead);
+    const View labels =
+        executor_->input(labels_, static_cast<uint32_t>(m), ahead);
+    loader.fill(step, m, /*dpRank=*/0,
+                {tokens.as<int32_t>(), static_cast<size_t>(tokens.elements())},
+                {labels.as<int32_t>(), static_cast<size_t>(labels.elements())});
+  }
+}
+
+EvalResult Session::evaluate(const BatchLoader &loader,
+                             const StepScalars &scalars) {
+  const uint32_t terms = length(plan->loss_terms());
+  EvalResult result;
+  std::array<double, 16> sums{};
+  std::array<int64_t, 16> counts{};
+  for (int64_t step = 0; step < loader.stepsPerPass(); ++step) {
+    fill(loader, step, 0);
+    executor_->runStep(eval_, scalars, loader.firstRow(step, 0, 0));
+    for (uint32_t term = 0; term < std::min<uint32_t>(terms, sums.size());
+         ++term) {
+      sums[term] += executor_->lossSum(term);
+      counts[term] += executor_->lossCount(term);
+    }
+  }
+  for (uint32_t term = 0; term < std::min<uint32_t>(terms, sums.size());
+       ++term) {
+    result.loss += plan->loss_terms()->Get(term)->weight() * sums[term] /
+                   static_cast<double>(std::max<int64_t>(counts[term], 1));
+    result.tokens = std::max(result.tokens, counts[term]);
+  }
+  return result;
+}
+
+Status dumpTensors(const Executor &executor, const DumpRequest &request) {
+  const bool gradients = request.what == DumpRequest::What::Gradients;
+  std::error_code error;
+  std::filesystem::create_directories(request.directory, error);
+  if (error) {
+    return ioError("cannot create {}: {}", request.directory, error.message());
+  }
+  std::map<std::string, View> views;
+  std::vector<TensorInfo> tensors;
+  for (const ParameterState &parameter : executor.parameters()) {
+    const View &view = gradients ? parameter.gradient : parameter.weight;
+    views[parameter.info.name] = view;
+    tensors.push_back({parameter.info.name, view.type, parameter.info.shape});
+  }
+  const std::string path =
+      request.directory +
+      (gradients ? "/gradients.safetensors" : "/weights.safetensors");
+  MEGA_ASSIGN_OR_RETURN(SafetensorsWriter writer,
+                        SafetensorsWriter::create(path, std::move(tensors)));
+  for (const TensorInfo &info : std::vector<TensorInfo>(writer.tensors())) {
+    const View &view = views[info.name];
+    MEGA_RETURN_IF_ERROR(writer.append(
+        info.name, {view.data, static_cast<size_t>(view.extentBytes())}));
+  }
+  return writer.finish();
+}
+
+Status loadWeights(Executor &executor, const std::string &path) {
+  MEGA_ASSIGN_OR_RETURN(const SafetensorsReader reader,
+                        SafetensorsReader::open(path));
+  for (const ParameterState &parameter : executor.parameters()) {
+    const auto tensor = reader.find(parameter.info.name);
+    if (!tensor) {
+      return badInput("{} has no tensor {}", path, parameter.info.name);
+    }
+    if (tensor->bytes.size() !=
+        static_cast<size_t>(parameter.weight.extentBytes())) {
+      return badInput("{}: tensor {} has {} bytes, the plan wants {}", path,
+                      parameter.info.name, tensor->bytes.size(),
+                      parameter.weight.extentBytes());
+    }
+    std::memcpy(parameter.weight.data, tensor->bytes.data(),
+                tensor->bytes.size());
+  }
+  return Status::ok();
+}
+
+} // namespace mega

@@ -1,0 +1,195 @@
+#include "runtime/train/Trainer.h"
+
+#include "runtime/plan/Report.h"
+#include "runtime/telemetry/MetricsLog.h"
+#include "runtime/telemetry/Progress.h"
+#include "runtime/train/Prefetcher.h"
+#include "runtime/train/Session.h"
+
+#include <sys/resource.h>
+
+#include <charconv>
+#include <cmath>
+
+namespace mega {
+
+StatusOr<DumpRequest> parseDumpRequest(const std::string &text) {
+  const auto malformed = [&] {
+    return usageError("--dump {} is not gradients@STEP=DIR or weights@STEP=DIR",
+                      text);
+  };
+  const size_t at = text.find('@');
+  const size_t equals = text.find('=', at == std::string::npos ? 0 : at);
+  if (at == std::string::npos || equals == std::string::npos) {
+    return malformed();
+  }
+  DumpRequest request;
+  const std::string what = text.substr(0, at);
+  if (what != "gradients" && what != "weights") {
+    return malformed();
+  }
+  request.what = what == "weights" ? DumpRequest::What::Weights
+                                   : DumpRequest::What::Gradients;
+  const char *end = text.data() + equals;
+  const auto parsed = std::from_chars(text.data() + at + 1, end, request.step);
+  request.directory = text.substr(equals + 1);
+  if (parsed.ec != std::errc() || parsed.ptr != end || request.step < 0 ||
+      request.directory.empty()) {
+    return malformed();
+  }
+  if (request.what == DumpRequest::What::Gradients && request.step == 0) {
+    return usageError("--dump {}: the first gradients are those of step 1",
+                      text);
+  }
+  return request;
+}
+
+namespace {
+
+Status checkOptions(const TrainOptions &options) {
+  for (const DumpRequest &dump : options.dumps) {
+    if (dump.step > options.steps) {
+      return usageError("--dump at step {} but --steps is {}", dump.step,
+                        options.steps);
+    }
+  }
+  return Status::ok();
+}
+
+Status dumpStep(const Executor &executor, const TrainOptions &options,
+                int64_t step) {
+  for (const DumpRequest &dump : options.dumps) {
+    if (dump.step == step) {
+      MEGA_RETURN_IF_ERROR_CONTEXT(dumpTensors(executor, dump),
+                                   "dump of step {}", step);
+    }
+  }
+  return Status::ok();
+}
+
+/// Bytes of memory this process had at its peak.
+uint64_t peakResidentBytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<uint64_t>(usage.ru_maxrss) * 1024;
+}
+
+void printSummary(const plan::Plan &plan) {
+  const uint64_t planned = plannedBytes(plan);
+  const uint64_t peak = peakResidentBytes();
+  const uint64_t beside = peak > planned ? peak - planned : 0;
+  fmt::print(stderr,
+             "memory: planned {}, peak resident {}: {} beside the plan "
+             "(reserve {})\n",
+             humanBytes(planned), humanBytes(peak), humanBytes(beside),
+             humanBytes(plan.reserve_bytes()));
+}
+
+} // namespace
+
+Status train(const LoadedPlan &loaded, const TrainOptions &options) {
+  MEGA_RETURN_IF_ERROR(checkOptions(options));
+  MEGA_ASSIGN_OR_RETURN(const LearningRate learningRate,
+                        LearningRate::create(options.learningRate));
+  MEGA_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,
+                        Session::create(loaded, options.threads, options.seed));
+  MEGA_ASSIGN_OR_RETURN(const BatchLoader loader,
+                        session->openData(options.data, options.seed,
+                                          options.ignoreToken, false));
+  std::optional<BatchLoader> valid;
+  if (!options.valid.empty()) {
+    MEGA_ASSIGN_OR_RETURN(valid, session->openData(options.valid, options.seed,
+                                                   options.ignoreToken, true));
+  }
+  std::optional<MetricsLog> log;
+  if (!options.logFile.empty()) {
+    MEGA_ASSIGN_OR_RETURN(
+        log, MetricsLog::open(options.logFile, MetricsLog::Mode::Replace));
+  }
+
+  const plan::Plan &plan = loaded.root();
+  Executor &executor = session->executor();
+  StepScalars scalars;
+  scalars.seed = options.seed;
+  scalars.beta1 = options.beta1;
+  scalars.beta2 = options.beta2;
+  scalars.epsilon = options.epsilon;
+  scalars.weightDecay = options.weightDecay;
+  scalars.clip = options.clip;
+
+  MEGA_RETURN_IF_ERROR(dumpStep(executor, options, 0));
+  Progress progress(options.steps);
+  Prefetcher prefetcher(*session, loader);
+  StepMetrics metrics;
+  metrics.tokens = int64_t{plan.global_batch_size()} * plan.sequence_length();
+  const auto evaluatesAfter = [&](int64_t step) {
+    return valid && (step == options.steps ||
+                     (options.evalEvery > 0 && step % options.evalEvery == 0));
+  };
+  bool loaded_ = false;
+  for (int64_t step = 1; step <= options.steps; ++step) {
+    const double start = steadySeconds();
+    if (!loaded_) {
+      session->fill(loader, step - 1, 0);
+    }
+    // Evaluation uses the inputs in between, so it ends the look-ahead.
+    loaded_ = step < options.steps && !evaluatesAfter(step) &&
+              executor.inputCopies() > 1;
+    if (loaded_) {
+      prefetcher.start(step);
+    }
+    scalars.step = step;
+    scalars.lr = static_cast<float>(learningRate.at(step));
+    executor.runStep(session->trainEntry(), scalars,
+                     loader.firstRow(step - 1, 0, 0));
+    prefetcher.wait();
+    metrics.step = step;
+    metrics.loss = executor.loss();
+    metrics.gradientNorm = std::sqrt(executor.gradientSquareSum());
+    metrics.learningRate = scalars.lr;
+    metrics.seconds = steadySeconds() - start;
+    progress.update(metrics);
+    if (log) {
+      MEGA_RETURN_IF_ERROR_CONTEXT(log->write(metrics), "step {}", step);
+    }
+    if (!std::isfinite(metrics.loss) || !std::isfinite(metrics.gradientNorm)) {
+      progress.finish();
+      return makeError(Code::Failed,
+                       "step {}: loss {} and gradient norm {} are not finite; "
+                       "try a lower --lr or a longer --warmup-steps",
+                       step, metrics.loss, metrics.gradientNorm);
+    }
+    MEGA_RETURN_IF_ERROR(dumpStep(executor, options, step));
+    if (evaluatesAfter(step)) {
+      const EvalResult result = session->evaluate(*valid, scalars);
+      progress.clear();
+      fmt::print(stderr, "step {}  validation loss {:.6f} over {} tokens\n",
+                 step, result.loss, result.tokens);
+      if (log) {
+        MEGA_RETURN_IF_ERROR_CONTEXT(
+            log->writeEvaluation(step, result.loss, result.tokens), "step {}",
+            step);
+      }
+    }
+  }
+  progress.finish();
+  printSummary(plan);
+  return Status::ok();
+}
+
+StatusOr<EvalResult> evaluate(const LoadedPlan &loaded,
+                              const EvalOptions &options) {
+  MEGA_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,
+                        Session::create(loaded, options.threads, options.seed));
+  if (!options.weights.empty()) {
+    MEGA_RETURN_IF_ERROR(loadWeights(session->executor(), options.weights));
+  }
+  MEGA_ASSIGN_OR_RETURN(
+      const BatchLoader loader,
+      session->openData(options.data, options.seed, options.ignoreToken, true));
+  StepScalars scalars;
+  scalars.seed = options.seed;
+  return session->evaluate(loader, scalars);
+}
+
+} // namespace mega

@@ -1,0 +1,80 @@
+//===- Trainer.h - The training loop ----------------------------*- C++ -*-===//
+//
+// Runs a plan on data: batches, learning rate, metrics, evaluation, dumps. What
+// a step computes is the plan's business; the loop only feeds it and reports.
+// After the second step it allocates nothing and maps no memory.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MEGA_RUNTIME_TRAIN_TRAINER_H
+#define MEGA_RUNTIME_TRAIN_TRAINER_H
+
+#include "runtime/optim/LearningRate.h"
+#include "runtime/plan/PlanFile.h"
+#include "runtime/plan/Status.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace mega {
+
+/// `gradients@3=DIR`: logical tensors of step 3 in DIR/gradients.safetensors.
+/// Weights of step 0 are the initial ones; gradients are those of the loss, not
+/// clipped, and start at step 1.
+struct DumpRequest {
+  enum class What { Weights, Gradients };
+  What what = What::Weights;
+  int64_t step = 0;
+  std::string directory;
+};
+/// Code::Usage for anything but `gradients|weights@STEP=DIR`.
+StatusOr<DumpRequest> parseDumpRequest(const std::string &text);
+
+struct TrainOptions {
+  std::string data;
+  /// Evaluated every `evalEvery` steps and at the end; empty: never.
+  std::string valid;
+  int64_t evalEvery = 0;
+  int64_t steps = 0;
+  LearningRate::Options learningRate;
+  float weightDecay = 0;
+  /// Global gradient norm; 0: no clipping.
+  float clip = 1;
+  float beta1 = 0.9f;
+  float beta2 = 0.95f;
+  float epsilon = 1e-8f;
+  uint64_t seed = 1234;
+  /// 0: as many as the process may use.
+  int threads = 0;
+  std::optional<int64_t> ignoreToken;
+  std::string logFile;
+  std::vector<DumpRequest> dumps;
+};
+
+/// Trains. Progress and a summary go to stderr; errors are returned with the
+/// step they happened in.
+Status train(const LoadedPlan &plan, const TrainOptions &options);
+
+struct EvalOptions {
+  std::string data;
+  /// Initial weights' seed; there are no checkpoints to read yet.
+  uint64_t seed = 1234;
+  /// Weights as a safetensors file of logical tensors (from --dump); empty: the
+  /// initial ones.
+  std::string weights;
+  int threads = 0;
+  std::optional<int64_t> ignoreToken;
+};
+
+struct EvalResult {
+  double loss = 0;
+  int64_t tokens = 0;
+};
+/// The token-mean loss over every sample of the data, once.
+StatusOr<EvalResult> evaluate(const LoadedPlan &plan,
+                              const EvalOptions &options);
+
+} // namespace mega
+
+#endif // MEGA_RUNTIME_TRAIN_TRAINER_H

@@ -1,0 +1,151 @@
+//===- megac.cpp - The compiler's command line ----------------------------===//
+#include "passes/Compile.h"
+#include "runtime/core/Files.h"
+#include "runtime/plan/PlanFile.h"
+#include "runtime/plan/Report.h"
+
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/ErrorHandling.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace cl = llvm::cl;
+using namespace mega;
+
+static cl::OptionCategory category("megac options");
+
+static cl::opt<std::string> input(cl::Positional, cl::desc("MODEL.mlir"),
+                                  cl::Required, cl::cat(category));
+static cl::opt<std::string> output("o", cl::value_desc("PLAN.mega"),
+                                   cl::desc("output (MODEL.mega); - is stdout"),
+                                   cl::cat(category));
+static cl::opt<int64_t>
+    sequence("seq-length", cl::value_desc("S"), cl::init(0),
+             cl::desc("sequence length (the model's max_sequence)"),
+             cl::cat(category));
+static cl::opt<int64_t> microBatch("micro-batch-size", cl::value_desc("B"),
+                                   cl::init(1),
+                                   cl::desc("rows of a micro-batch (1)"),
+                                   cl::cat(category));
+static cl::opt<int64_t>
+    globalBatch("global-batch-size", cl::value_desc("G"), cl::init(0),
+                cl::desc("rows of a step (4 micro-batches)"),
+                cl::cat(category));
+static cl::opt<std::string>
+    dumpDirectory("dump-ir", cl::value_desc("DIR"),
+                  cl::desc("write the IR after every phase there"),
+                  cl::cat(category));
+static cl::opt<bool> wantReport("report",
+                                cl::desc("print memory, parameters and FLOPs"),
+                                cl::cat(category));
+
+static int fail(const Status &status) {
+  llvm::errs() << "megac: error: " << status.message() << "\n";
+  return static_cast<int>(status.code());
+}
+
+static int run() {
+  CompileRequest request;
+  constexpr int64_t kDefaultMicroBatches = 4;
+  const int64_t rows = microBatch;
+  if (rows < 1) {
+    return fail(
+        makeError(Code::Failed, "--micro-batch-size {} is not positive", rows));
+  }
+  const int64_t total =
+      globalBatch == 0 ? rows * kDefaultMicroBatches : int64_t{globalBatch};
+  if (total < 1 || total % rows != 0) {
+    return fail(makeError(
+        Code::Failed,
+        "--global-batch-size {} is not a multiple of --micro-batch-size {} "
+        "(nearest: {}, {})",
+        total, rows, std::max(total / rows, int64_t{1}) * rows,
+        (total / rows + 1) * rows));
+  }
+  constexpr int64_t kMaxMicroBatches = 1 << 20;
+  if (total / rows > kMaxMicroBatches) {
+    return fail(makeError(Code::Failed,
+                          "--global-batch-size {} makes {} micro-batches, at "
+                          "most {} are supported",
+                          total, total / rows, kMaxMicroBatches));
+  }
+  request.options = {sequence, rows, total / rows};
+  request.flags =
+      fmt::format("--micro-batch-size {} --global-batch-size {}", rows, total);
+  if (sequence != 0) {
+    request.flags += fmt::format(" --seq-length {}", int64_t{sequence});
+  }
+  request.dumpDirectory = dumpDirectory;
+
+  auto model = llvm::MemoryBuffer::getFileOrSTDIN(input);
+  if (!model) {
+    return fail(ioError("cannot read {}: {}", std::string(input),
+                        model.getError().message()));
+  }
+  auto bytes = compile(std::move(*model), request);
+  if (!bytes.isOk()) {
+    return fail(bytes.status());
+  }
+  std::string path = output;
+  if (path.empty()) {
+    llvm::SmallString<128> derived(input == "-" ? std::string("model")
+                                                : std::string(input));
+    llvm::sys::path::replace_extension(derived, "mega");
+    path = derived.str().str();
+  }
+  if (path == "-") {
+    llvm::outs().write(reinterpret_cast<const char *>(bytes->data()),
+                       bytes->size());
+    return 0;
+  }
+  auto file = AtomicFile::create(path);
+  if (!file.isOk()) {
+    return fail(file.status());
+  }
+  Status written = file->write(std::span<const std::byte>(*bytes));
+  if (written.isOk()) {
+    written = file->commit();
+  }
+  if (!written.isOk()) {
+    return fail(written);
+  }
+  if (wantReport) {
+    auto plan = loadPlan(*bytes);
+    llvm::outs() << report(plan->root());
+    llvm::outs() << "plan              " << path << ", "
+                 << withThousands(bytes->size()) << " bytes, " << plan->hash()
+                 << "\n";
+  }
+  return 0;
+}
+
+int main(int argc, char **argv) {
+  llvm::setBugReportMsg("");
+  llvm::InitLLVM init(argc, argv);
+  llvm::install_fatal_error_handler([](void *, const char *reason, bool) {
+    llvm::errs() << "megac: internal error: " << reason << "\n";
+    std::_Exit(static_cast<int>(Code::Internal));
+  });
+  cl::HideUnrelatedOptions(category);
+  cl::SetVersionPrinter([](llvm::raw_ostream &os) {
+    os << "megac " MEGA_VERSION ", plan format " << kPlanVersion << ", LLVM "
+       << LLVM_VERSION_STRING << "\n";
+  });
+  std::string errors;
+  llvm::raw_string_ostream stream(errors);
+  if (!cl::ParseCommandLineOptions(
+          argc, argv,
+          "Compiles a Transformer into one proved plan.\n\n"
+          "  megac examples/gpt2-tiny.mlir --micro-batch-size 4 --report\n"
+          "  megac examples/llama3-8b.mlir --seq-length 4096 -o llama.mega\n"
+          "  megac model.mlir --dump-ir /tmp/ir\n\n"
+          "Exit codes: 0 ok, 1 model or configuration rejected, 2 wrong "
+          "usage,\n"
+          "70 internal error, 74 input/output error.\n",
+          &stream)) {
+    llvm::errs() << errors;
+    return static_cast<int>(Code::Usage);
+  }
+  return run();
+}
