@@ -4,6 +4,7 @@
 #include "runtime/plan/Kernels.h"
 #include "runtime/plan/Layout.h"
 #include "runtime/plan/LogicalParameters.h"
+#include "runtime/plan/Report.h"
 
 #include <iterator>
 #include <map>
@@ -180,18 +181,6 @@ void printSchedules(Out out, const plan::Plan &plan) {
 }
 
 } // namespace
-
-std::string humanBytes(uint64_t bytes) {
-  constexpr const char *kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  auto value = static_cast<double>(bytes);
-  int unit = 0;
-  while (value >= 1024 && unit < 4) {
-    value /= 1024;
-    ++unit;
-  }
-  return unit == 0 ? fmt::format("{} B", bytes)
-                   : fmt::format("{:.1f} {}", value, kUnits[unit]);
-}
 
 std::string humanCount(uint64_t count) {
   constexpr const char *kUnits[] = {"", " K", " M", " G", " T"};

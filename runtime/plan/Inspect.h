@@ -25,8 +25,6 @@ namespace mega {
 std::string inspectText(const LoadedPlan &plan);
 std::string inspectJson(const LoadedPlan &plan);
 
-/// `1.5 GiB`, `480 B`.
-std::string humanBytes(uint64_t bytes);
 /// `124.4 M`, `512`.
 std::string humanCount(uint64_t count);
 

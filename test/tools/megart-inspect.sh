@@ -30,7 +30,7 @@ head -c 1000 "$dir/toy.mega" >"$dir/cut.mega"
 echo "not a plan, but text that is longer than the header of one would be" \
   >"$dir/text.mega"
 
-expect 0 'memory: 5.0 KiB (5120 bytes)' inspect "$dir/toy.mega"
+expect 0 'memory: 5 KiB (5120 bytes)' inspect "$dir/toy.mega"
 expect 0 '"parameter_count": 120' inspect --json "$dir/toy.mega"
 expect 65 'the file is cut' inspect "$dir/cut.mega"
 expect 65 'not a plan' inspect "$dir/text.mega"
