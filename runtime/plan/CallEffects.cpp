@@ -266,11 +266,20 @@ Status Analysis::write(const Touch &touch) {
   const bool update = touch.access == Access::ReadWrite || touch.inPlace;
   // A scratch operand is no result: what it runs over may be dead.
   const bool result = touch.access != Access::Scratch;
+  const bool saving = region.part() == plan::Part::Pool &&
+                      program.kind() == plan::ActionKind::Forward;
   for (Written &w : log) {
-    if (update || !result || w.wasRead || w.lost || w.isUndefined() ||
-        w.touch.site.launch == touch.site.launch ||
-        w.touch.kernel == Kernel::Zero || !moveTogether(w.touch, touch) ||
-        !contains(touch.box, w.touch.box)) {
+    if (update || w.touch.site.launch == touch.site.launch ||
+        !moveTogether(w.touch, touch)) {
+      continue;
+    }
+    if (saving && overlap(touch.box, w.touch.box)) {
+      return badInput("{} overwrites what {} saved in pool {}: the two buffers "
+                      "overlap, and both live until the backward",
+                      at(touch), launchOf(w.touch), text(region.name()));
+    }
+    if (!result || w.wasRead || w.lost || w.isUndefined() ||
+        w.touch.kernel == Kernel::Zero || !contains(touch.box, w.touch.box)) {
       continue;
     }
     w.lost = true;

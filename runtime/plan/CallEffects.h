@@ -12,7 +12,7 @@
 //   run;
 // - (V3) what is read is one value: no part of it was overwritten by a later
 //   result, it has the element type it was written with, and no result is
-//   overwritten before anything read it.
+//   overwritten before anything read it, or at all where a forward saved it.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MEGA_RUNTIME_PLAN_CALLEFFECTS_H

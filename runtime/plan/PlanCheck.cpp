@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <string>
+#include <type_traits>
 #include <unordered_set>
 
 namespace mega {
@@ -15,7 +16,7 @@ constexpr size_t kMaxNameLength = 512;
 Status checkText(std::string_view what, std::string_view text) {
   for (char c : text) {
     const auto byte = static_cast<unsigned char>(c);
-    if (byte == 0x7f || (byte < 0x20 && c != '\n' && c != '\t')) {
+    if (byte == 0x7f || (byte < 0x20 && c != '\n' && c != '\r' && c != '\t')) {
       return badInput("{} holds control character {}", what, byte);
     }
   }
@@ -126,6 +127,41 @@ Status checkStrings(const plan::Plan &plan) {
   return Status::ok();
 }
 
+/// flatbuffers::Verifier looks at the alignment of a vector's length only, and
+/// elements of 8 bytes are read in place.
+template <typename T> bool isAligned(const flatbuffers::Vector<T> *vector) {
+  using Element = std::remove_cv_t<std::remove_pointer_t<T>>;
+  return !vector ||
+         reinterpret_cast<uintptr_t>(vector->Data()) % alignof(Element) == 0;
+}
+
+Status checkAlignment(const plan::Plan &plan) {
+  bool aligned = isAligned(plan.mesh());
+  for (uint32_t i = 0; i < length(plan.functions()); ++i) {
+    const plan::Function &function = *plan.functions()->Get(i);
+    aligned &=
+        isAligned(function.arguments()) && isAligned(function.buffers()) &&
+        isAligned(function.launches()) && isAligned(function.operands()) &&
+        isAligned(function.integers()) && isAligned(function.floats());
+  }
+  for (uint32_t i = 0; i < length(plan.programs()); ++i) {
+    const plan::Program &program = *plan.programs()->Get(i);
+    aligned &= isAligned(program.calls()) && isAligned(program.arguments());
+  }
+  for (uint32_t i = 0; i < length(plan.entry_points()); ++i) {
+    const plan::EntryPoint &entry = *plan.entry_points()->Get(i);
+    for (uint32_t s = 0; s < length(entry.stages()); ++s) {
+      aligned &= isAligned(entry.stages()->Get(s)->actions());
+    }
+  }
+  for (uint32_t i = 0; i < length(plan.parameters()); ++i) {
+    aligned &= isAligned(plan.parameters()->Get(i)->shape());
+  }
+  return aligned ? Status::ok()
+                 : badInput("a vector of the plan's flatbuffer is not aligned "
+                            "to its elements");
+}
+
 Status checkShape(const plan::Buffer &buffer) {
   MEGA_RETURN_IF_ERROR(
       checkRange("element type", buffer.data_type(), 0, kDataTypeCount - 1));
@@ -232,6 +268,7 @@ Status checkPlacedBuffer(const plan::Plan &plan, const plan::Buffer *buffer,
 }
 
 Status checkPlan(const plan::Plan &plan) {
+  MEGA_RETURN_IF_ERROR(checkAlignment(plan));
   MEGA_RETURN_IF_ERROR(checkIdentity(plan));
   MEGA_RETURN_IF_ERROR(checkMesh(plan));
   MEGA_RETURN_IF_ERROR(checkRegions(plan));

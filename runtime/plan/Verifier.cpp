@@ -34,7 +34,29 @@ bool isTraining(const VerifierContext &context, const plan::EntryPoint &entry) {
   });
 }
 
+namespace {
+
+/// Runs `check(stage)` for every stage of every entry point.
+template <typename Check>
+Status forEachStage(const plan::Plan &plan, Check check) {
+  for (uint32_t e = 0; e < length(plan.entry_points()); ++e) {
+    const plan::EntryPoint &entry = *plan.entry_points()->Get(e);
+    for (uint32_t s = 0; s < length(entry.stages()); ++s) {
+      MEGA_RETURN_IF_ERROR_CONTEXT(check(entry, *entry.stages()->Get(s)),
+                                   "{}: stage {}", text(entry.name()), s);
+    }
+  }
+  return Status::ok();
+}
+
+} // namespace
+
 Status verifyPlan(const plan::Plan &plan) {
+  // First, because it bounds micro-batches by the number of actions.
+  MEGA_RETURN_IF_ERROR(
+      forEachStage(plan, [&](const auto &entry, const auto &stage) {
+        return verifyOrder(plan, entry, stage);
+      }));
   VerifierContext context{
       plan, {}, logicalParameters(plan), optimizerRanges(plan)};
   for (uint32_t p = 0; p < length(plan.programs()); ++p) {
@@ -48,15 +70,10 @@ Status verifyPlan(const plan::Plan &plan) {
                                  text(entry.name()));
     MEGA_RETURN_IF_ERROR_CONTEXT(verifyLossTerms(context, entry), "{}",
                                  text(entry.name()));
-    for (uint32_t s = 0; s < length(entry.stages()); ++s) {
-      const plan::Stage &stage = *entry.stages()->Get(s);
-      MEGA_RETURN_IF_ERROR_CONTEXT(verifyOrder(plan, entry, stage),
-                                   "{}: stage {}", text(entry.name()), s);
-      MEGA_RETURN_IF_ERROR_CONTEXT(verifyActions(context, entry, stage),
-                                   "{}: stage {}", text(entry.name()), s);
-    }
   }
-  return Status::ok();
+  return forEachStage(plan, [&](const auto &entry, const auto &stage) {
+    return verifyActions(context, entry, stage);
+  });
 }
 
 } // namespace mega

@@ -8,9 +8,15 @@
 namespace mega {
 namespace {
 
+std::string_view regionName(const plan::Plan &plan, const Place &place) {
+  return text(plan.regions()->Get(place.region)->name());
+}
+
 /// Intervals of regions with an owner each.
 class Claims {
 public:
+  explicit Claims(const plan::Plan &plan) : plan(plan) {}
+
   Status claim(const Place &place, int64_t bytes, std::string owner) {
     const auto key = std::pair(place.region, place.offset);
     auto next = owners.lower_bound(key);
@@ -29,11 +35,13 @@ public:
   }
 
 private:
-  static Status overlap(const std::string &owner, const Place &place,
-                        const std::string &other) {
+  Status overlap(const std::string &owner, const Place &place,
+                 const std::string &other) const {
     return badInput("{} at byte {} of region {} overlaps {}", owner,
-                    place.offset, place.region, other);
+                    place.offset, regionName(plan, place), other);
   }
+
+  const plan::Plan &plan;
 
   std::map<std::pair<uint32_t, int64_t>, std::pair<int64_t, std::string>>
       owners;
@@ -61,7 +69,7 @@ Status claimCounters(const plan::Plan &plan, Claims &claims) {
 }
 
 Status claimInputs(const plan::Plan &plan) {
-  Claims claims;
+  Claims claims(plan);
   uint64_t most = 1;
   for (uint32_t e = 0; e < length(plan.entry_points()); ++e) {
     most =
@@ -82,7 +90,7 @@ Status claimInputs(const plan::Plan &plan) {
 }
 
 Status claimState(const VerifierContext &context) {
-  Claims claims;
+  Claims claims(context.plan);
   for (const LogicalParameter &parameter : context.parameters) {
     const int64_t bytes = parameter.elements * byteSize(DataType::F32);
     MEGA_RETURN_IF_ERROR(claims.claim(parameter.weight, bytes,
@@ -91,7 +99,7 @@ Status claimState(const VerifierContext &context) {
                                       "the gradient of " + parameter.name));
   }
   MEGA_RETURN_IF_ERROR(claimCounters(context.plan, claims));
-  Claims ranges;
+  Claims ranges(context.plan);
   for (size_t i = 0; i < context.ranges.size(); ++i) {
     const OptimizerRange &range = context.ranges[i];
     for (const auto &[what, place] : {std::pair("weights", range.weight),
@@ -109,20 +117,19 @@ Status claimState(const VerifierContext &context) {
 /// The range that holds the weight from its first byte.
 const OptimizerRange *rangeOf(const VerifierContext &context,
                               const LogicalParameter &parameter) {
-  const OptimizerRange *found = nullptr;
-  for (auto it = std::upper_bound(
-           context.ranges.begin(), context.ranges.end(), parameter.weight,
-           [](const Place &place, const OptimizerRange &range) {
-             return std::pair(place.region, place.offset) <
-                    std::pair(range.weight.region, range.weight.offset);
-           });
-       it != context.ranges.begin();) {
-    found = &*--it;
-    break;
+  const auto after = std::upper_bound(
+      context.ranges.begin(), context.ranges.end(), parameter.weight,
+      [](const Place &place, const OptimizerRange &range) {
+        return std::pair(place.region, place.offset) <
+               std::pair(range.weight.region, range.weight.offset);
+      });
+  if (after == context.ranges.begin()) {
+    return nullptr;
   }
-  return found && found->weight.region == parameter.weight.region &&
-                 parameter.weight.offset < found->weight.offset + found->bytes
-             ? found
+  const OptimizerRange &range = *std::prev(after);
+  return range.weight.region == parameter.weight.region &&
+                 parameter.weight.offset < range.weight.offset + range.bytes
+             ? &range
              : nullptr;
 }
 
@@ -142,8 +149,10 @@ Status verifyRange(const VerifierContext &context,
   if (gradient != parameter.gradient) {
     return badInput("adamw takes the gradient of parameter {} from byte {} of "
                     "region {}, it is at byte {} of region {}",
-                    parameter.name, gradient.offset, gradient.region,
-                    parameter.gradient.offset, parameter.gradient.region);
+                    parameter.name, gradient.offset,
+                    regionName(context.plan, gradient),
+                    parameter.gradient.offset,
+                    regionName(context.plan, parameter.gradient));
   }
   if (range->decay != parameter.decay) {
     return badInput("adamw updates parameter {} with decay {}, its own is {}",

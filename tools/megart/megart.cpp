@@ -1,11 +1,13 @@
 //===- megart.cpp - Runs plans: the command line --------------------------===//
-#include "runtime/plan/Report.h"
+#include "runtime/core/Files.h"
+#include "runtime/plan/Inspect.h"
 #include "runtime/plan/Verifier.h"
 #include "runtime/train/Trainer.h"
 #include "tools/megart/RunConfig.h"
 
 #include <CLI/CLI.hpp>
 
+#include <cctype>
 #include <cstdio>
 
 using namespace mega;
@@ -55,11 +57,36 @@ Status runEval(const std::string &path, const EvalOptions &options) {
   return Status::ok();
 }
 
-Status runInspect(const std::string &path) {
-  MEGA_ASSIGN_OR_RETURN(const LoadedPlan plan, open(path));
-  fmt::print("{}plan              {}, {} bytes, {}\n", report(plan.root()),
-             path, withThousands(plan.bytes().size()), plan.hash());
+Status print(std::string_view text) {
+  const bool done =
+      std::fwrite(text.data(), 1, text.size(), stdout) == text.size() &&
+      std::fflush(stdout) == 0;
+  return done ? Status::ok() : osError("write", "standard output");
+}
+
+Status runInspect(const std::string &path, bool json) {
+  MEGA_ASSIGN_OR_RETURN(const LoadedPlan plan, loadPlanFile(path));
+  MEGA_RETURN_IF_ERROR(print(json ? inspectJson(plan) : inspectText(plan)));
+  // Printed first: a plan that computes nonsense is one to look at.
+  MEGA_RETURN_IF_ERROR_CONTEXT(verifyPlan(plan.root()), "{}", path);
   return Status::ok();
+}
+
+/// CLI11's complaint in our words.
+Status usage(const CLI::App &app, const CLI::ParseError &error, int argc,
+             char **argv) {
+  std::string what = error.what();
+  if (app.get_subcommands().empty() && argc > 1 && argv[1][0] != '-') {
+    std::string commands;
+    for (const CLI::App *command : app.get_subcommands({})) {
+      commands += (commands.empty() ? "" : ", ") + command->get_name();
+    }
+    what = fmt::format("unknown command {} (commands: {})", argv[1], commands);
+  } else if (what.size() > 1 && std::isupper(what[0]) &&
+             std::islower(what[1])) {
+    what[0] = static_cast<char>(std::tolower(what[0]));
+  }
+  return usageError("{}; see megart --help", what);
 }
 
 int finish(const Status &status) {
@@ -155,16 +182,18 @@ int main(int argc, char **argv) {
   CLI::App *inspectCommand =
       app.add_subcommand("inspect", "Print what a plan does and needs");
   inspectCommand->add_option("PLAN", plan, "Plan made by megac")->required();
+  bool json = false;
+  inspectCommand->add_flag("--json", json, "Print JSON");
 
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success &request) {
     return app.exit(request);
   } catch (const CLI::ParseError &error) {
-    return finish(usageError("{}; see megart --help", error.what()));
+    return finish(usage(app, error, argc, argv));
   }
   if (inspectCommand->parsed()) {
-    return finish(runInspect(plan));
+    return finish(runInspect(plan, json));
   }
   CLI::App *command = trainCommand->parsed() ? trainCommand : evalCommand;
   if (!config.empty()) {

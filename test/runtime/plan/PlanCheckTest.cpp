@@ -50,7 +50,7 @@ TEST(PlanCheck, Identity) {
               HasSubstr("the model's name has 0 characters"));
   EXPECT_THAT(rejection([](auto &p) { p.vocabulary = 0; }),
               HasSubstr("vocabulary is 0"));
-  EXPECT_THAT(rejection([](auto &p) { p.mesh = {plan::Axis(9, {}, 2)}; }),
+  EXPECT_THAT(rejection([](auto &p) { p.mesh = {plan::Axis(9, 2)}; }),
               HasSubstr("mesh axis is 9, expected 0 to 4"));
   EXPECT_THAT(rejection([](auto &p) { p.global_batch_size = 5; }),
               HasSubstr("2 micro-batches of 2 on 1 replicas are a batch of 4, "
@@ -76,7 +76,7 @@ TEST(PlanCheck, Regions) {
 
 TEST(PlanCheck, Addresses) {
   EXPECT_EQ(rejection([](auto &p) { regionNamed(p, "scratch").bytes = 383; }),
-            "function head.eval: buffer 7: f32 ends at byte 388 of region "
+            "function head.forward: buffer 7: f32 ends at byte 388 of region "
             "scratch, which has 383 (instance 0, slot 0, frame 0, micro-batch "
             "0)");
   EXPECT_THAT(

@@ -33,7 +33,7 @@ void drop(plan::FunctionT &function, size_t launch) {
                           static_cast<int64_t>(launch));
 }
 
-void erase(std::vector<plan::Action> &actions, size_t index) {
+void eraseAt(std::vector<plan::Action> &actions, size_t index) {
   actions.erase(actions.begin() + static_cast<int64_t>(index));
 }
 
@@ -89,35 +89,53 @@ TEST(Verifier, V2InPlaceMeansTheSameBytes) {
 }
 
 TEST(Verifier, V3LiveBuffersDoNotOverlap) {
-  // A part of the maxima is overwritten by the loss.
+  // Something else is written over the second half of z before gelu reads it.
   EXPECT_THAT(
       rejection([](auto &p) {
-        operandOf(functionNamed(p, "head.backward"), 0, 3).mutate_offset(208);
-        operandOf(functionNamed(p, "head.backward"), 0, 4).mutate_offset(232);
-        operandOf(functionNamed(p, "head.backward"), 1, 8).mutate_offset(64);
+        auto &f = functionNamed(p, "layer.eval");
+        f.buffers.push_back(makeBuffer(plan::Space::Region,
+                                       operandOf(f, 0, 2).region(),
+                                       BufferType(DataType::F32, {20}), 60));
+        f.operands.push_back(static_cast<uint16_t>(f.buffers.size() - 1));
+        auto zero = f.launches[0];
+        zero.mutate_kernel(static_cast<uint16_t>(Kernel::Zero));
+        zero.mutate_first_operand(static_cast<uint32_t>(f.operands.size() - 1));
+        f.launches.insert(f.launches.begin() + 1, zero);
       }),
-      HasSubstr("overlaps operand"));
-  // The same bytes for two values: the first is lost.
+      HasSubstr("reads the result of launch 0, gemm, of which launch "
+                "1, zero has overwritten a part"));
+}
+
+TEST(Verifier, V3SavedValuesDoNotOverlap) {
+  for (int64_t offset : {0, 64, 116}) {
+    EXPECT_THAT(rejection([&](auto &p) {
+                  operandOf(functionNamed(p, "layer.forward"), 1, 2)
+                      .mutate_offset(offset);
+                }),
+                HasSubstr("overwrites what launch 0, copy saved in pool "
+                          "saved.layer"));
+  }
+}
+
+TEST(Verifier, V3NoResultIsLost) {
   EXPECT_THAT(rejection([](auto &p) {
-                auto &f = functionNamed(p, "layer.forward");
-                operandOf(f, 1, 2).mutate_offset(0);
+                auto &f = functionNamed(p, "layer.eval");
+                f.launches.insert(f.launches.begin(), f.launches[0]);
               }),
-              HasSubstr("overwrites the result of launch 0, copy"));
+              HasSubstr("overwrites the result of launch 0, gemm before any "
+                        "launch read it"));
 }
 
 TEST(Verifier, V3ElementTypesAgree) {
   EXPECT_THAT(rejection([](auto &p) {
-                auto &f = functionNamed(p, "step.begin");
-                // The seed is computed from the loss sum's place.
-                auto copy = operandOf(f, 2, 1);
-                copy.mutate_offset(0);
-                copy.mutate_data_type(static_cast<int>(DataType::I64));
-                f.buffers.push_back(copy);
-                operandOf(f, 2, 1).mutate_offset(0);
-                f.launches.push_back(f.launches[1]);
-                f.buffers.push_back(copy);
+                auto &f = functionNamed(p, "head.eval");
+                auto loss = operandOf(f, 2, 0);
+                loss.mutate_data_type(static_cast<uint8_t>(DataType::BF16));
+                f.buffers.push_back(loss);
+                f.operands[f.launches[2].first_operand()] =
+                    static_cast<uint16_t>(f.buffers.size() - 1);
               }),
-              HasSubstr("sum of loss term lm"));
+              HasSubstr("reads as bf16 what launch 1, head_loss wrote as f32"));
 }
 
 //===----------------------------------------------------------------------===//
@@ -149,7 +167,8 @@ TEST(Verifier, V5OneStridePerRegion) {
       rejection([](auto &p) {
         operandOf(functionNamed(p, "layer.forward"), 0, 1).mutate_per_slot(256);
       }),
-      HasSubstr("has strides 256 per slot"));
+      HasSubstr("has strides 512 per slot and 0 per micro-batch in "
+                "region saved.layer, another buffer of the program 256"));
 }
 
 //===----------------------------------------------------------------------===//
@@ -240,7 +259,7 @@ TEST(Verifier, V8TheNormSeesEveryGradientOnceAndFirst) {
 //===----------------------------------------------------------------------===//
 
 TEST(Verifier, V9EveryMicroBatchOnce) {
-  EXPECT_EQ(rejection([](auto &p) { erase(actionsOf(p, "train"), 4); }),
+  EXPECT_EQ(rejection([](auto &p) { eraseAt(actionsOf(p, "train"), 4); }),
             "train: stage 0: backward does not run for micro-batch 1 of 2");
   EXPECT_EQ(rejection([](auto &p) {
               auto &actions = actionsOf(p, "train");
@@ -340,8 +359,8 @@ TEST(Verifier, V11NoFrameIsLeftOver) {
   EXPECT_THAT(rejection([](auto &p) {
                 programNamed(p, "forward").calls[1].mutate_count(1);
               }),
-              HasSubstr("reads byte 256 of pool saved.layer, which forward has "
-                        "not saved"));
+              HasSubstr("in run 1 it reads byte 384 of pool saved.layer, which "
+                        "forward has not saved"));
 }
 
 TEST(Verifier, V12EveryMicroBatchAddsToTheLoss) {
