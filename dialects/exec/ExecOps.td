@@ -156,6 +156,8 @@ def Exec_RegionOp : Exec_Op<"region"> {
 def Exec_CounterOp : Exec_Op<"counter"> {
   let summary = "A named scalar in the region `counters`";
   let description = [{
+    Named by tfm.record; aligned so that no two counters share a cache line.
+
     ```mlir
     exec.counter "lm.sum" at 0 : !exec.buf<f64>
     ```
@@ -186,6 +188,9 @@ def Exec_InputOp : Exec_Op<"input"> {
 def Exec_LossTermOp : Exec_Op<"loss_term"> {
   let summary = "weight * counter <name>.sum / counter <name>.count";
   let description = [{
+    What the runtime reports as the loss, summed over terms. Labels equal to
+    `ignore` count nowhere.
+
     ```mlir
     exec.loss_term "lm" weight(1.0) ignore(-100)
     ```
