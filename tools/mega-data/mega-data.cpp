@@ -2,6 +2,7 @@
 // runtime/data.
 #include "runtime/data/ByteTokenizer.h"
 #include "runtime/data/DescribeDataset.h"
+#include "runtime/data/SampleOrder.h"
 #include "runtime/data/TokenizeFiles.h"
 
 #include <CLI/CLI.hpp>
@@ -18,6 +19,7 @@ constexpr const char *kFooter =
     "  zcat pages.gz | mega-data tokenize - -o data/pages "
     "--document-separator '<|end|>'\n"
     "  mega-data inspect data/book\n"
+    "  mega-data samples data/book --seq-length 64 --global-batch-size 8\n"
     "\n"
     "Exit codes: 0 ok, 2 wrong usage, 65 bad data, 74 input/output error\n";
 
@@ -48,12 +50,46 @@ Status inspect(const std::string &prefix, int64_t firstTokens) {
   return print(describeDataset(dataset, firstTokens));
 }
 
+struct SamplesOptions {
+  std::string prefix;
+  int64_t sequenceLength = 0;
+  int64_t globalBatch = 0;
+  int64_t steps = 1;
+  uint64_t seed = 1234;
+};
+
+/// The samples of every step, in the order in which its rows read them, as
+/// JSON: what `megart train` with the same seed and sizes sees.
+Status samples(const SamplesOptions &options) {
+  MEGA_ASSIGN_OR_RETURN(const IndexedDataset dataset,
+                        IndexedDataset::open(options.prefix));
+  SampleOrder order;
+  order.samples = sampleCount(dataset.tokens(), options.sequenceLength);
+  order.seed = options.seed;
+  if (order.samples < options.globalBatch) {
+    return badInput("{} holds {} samples of {} tokens, less than one global "
+                    "batch of {}",
+                    options.prefix, order.samples, options.sequenceLength,
+                    options.globalBatch);
+  }
+  std::string text = "{\"samples\": [";
+  for (int64_t step = 0; step < options.steps; ++step) {
+    text += step == 0 ? "\n  [" : ",\n  [";
+    for (int64_t row = 0; row < options.globalBatch; ++row) {
+      text += fmt::format("{}{}", row == 0 ? "" : ", ",
+                          order.sample(step * options.globalBatch + row));
+    }
+    text += "]";
+  }
+  return print(text + "\n]}\n");
+}
+
 /// CLI11's complaint in our words.
 Status usage(const CLI::App &app, const CLI::ParseError &error, int argc,
              char **argv) {
   std::string what = error.what();
   if (app.get_subcommands().empty() && argc > 1 && argv[1][0] != '-') {
-    what = fmt::format("unknown command {} (commands: tokenize, inspect)",
+    what = fmt::format("unknown command {} (commands: tokenize, inspect, samples)",
                        argv[1]);
   } else if (!what.empty() && what[0] >= 'A' && what[0] <= 'Z') {
     what[0] += 'a' - 'A';
@@ -108,6 +144,25 @@ int main(int argc, char **argv) {
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
 
+  SamplesOptions order;
+  CLI::App *samplesCommand = app.add_subcommand(
+      "samples", "Print which samples the steps of a run read");
+  samplesCommand->add_option("PREFIX", order.prefix, "Path without .bin or .idx")
+      ->required();
+  samplesCommand
+      ->add_option("--seq-length", order.sequenceLength, "Tokens of a sample")
+      ->check(CLI::PositiveNumber)
+      ->required();
+  samplesCommand
+      ->add_option("--global-batch-size", order.globalBatch, "Rows of a step")
+      ->check(CLI::PositiveNumber)
+      ->required();
+  samplesCommand->add_option("--steps", order.steps, "Steps to print")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  samplesCommand->add_option("--seed", order.seed, "As in megart train")
+      ->capture_default_str();
+
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success &request) {
@@ -115,6 +170,9 @@ int main(int argc, char **argv) {
     return app.exit(request);
   } catch (const CLI::ParseError &error) {
     return report(usage(app, error, argc, argv));
+  }
+  if (samplesCommand->parsed()) {
+    return report(samples(order));
   }
   return report(tokenizeCommand->parsed() ? tokenize(options)
                                           : inspect(prefix, firstTokens));
