@@ -127,8 +127,8 @@ def EmitSchedule : Pass<"mega-emit-schedule", "::mlir::ModuleOp"> {
     One stage: forward and backward of every micro-batch in turn, between the
     step's prologue and its finish, as entry point `@train`; `@eval` only runs
     forwards. The prologue zeroes gradients and sums and turns the label count
-    of the whole global batch into the seed of the backward. Numbers the applications through the model. Afterwards tfm.model
-    and tfm.block are gone.
+    of the whole global batch into the seed of the backward. Numbers the
+    applications through the model. Afterwards tfm.model and tfm.block are gone.
   }];
   let options = [Option<"microBatches", "micro-batches", "int64_t", "1",
                         "micro-batches of one step">];

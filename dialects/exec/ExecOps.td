@@ -106,6 +106,7 @@ def Exec_SliceOp : Exec_Op<"slice", [Pure]> {
       inside the source's rows.
 
     ```mlir
+    %qkv = exec.alloc scratch : !exec.buf<4x32x192xf32>
     %k = exec.slice %qkv[64] : !exec.buf<4x32x192xf32> -> !exec.buf<4x32x8x8xf32 stride 192>
     ```
   }];
@@ -156,6 +157,8 @@ def Exec_RegionOp : Exec_Op<"region"> {
 def Exec_CounterOp : Exec_Op<"counter"> {
   let summary = "A named scalar in the region `counters`";
   let description = [{
+    Named by tfm.record; aligned so that no two counters share a cache line.
+
     ```mlir
     exec.counter "lm.sum" at 0 : !exec.buf<f64>
     ```
@@ -186,6 +189,9 @@ def Exec_InputOp : Exec_Op<"input"> {
 def Exec_LossTermOp : Exec_Op<"loss_term"> {
   let summary = "weight * counter <name>.sum / counter <name>.count";
   let description = [{
+    What the runtime reports as the loss, summed over terms. Labels equal to
+    `ignore` count nowhere.
+
     ```mlir
     exec.loss_term "lm" weight(1.0) ignore(-100)
     ```
@@ -208,6 +214,9 @@ def Exec_LaunchOp : Exec_Op<"launch"> {
     - (K2) operands and attributes satisfy the kernel's shape rules.
 
     ```mlir
+    %x = exec.argument 0 : !exec.buf<4x32x64xf32>
+    %w = exec.state "parameters" at 0 : !exec.buf<16x64xf32>
+    %y = exec.alloc scratch : !exec.buf<4x32x16xf32>
     exec.launch "gemm"(%x, %w, %y) integers(0, 1, 0)
       : !exec.buf<4x32x64xf32>, !exec.buf<16x64xf32>, !exec.buf<4x32x16xf32>
     ```

@@ -7,6 +7,9 @@ include "dialects/tfm/TfmDialect.td"
 def Tfm_EmbeddingOp : Tfm_LayerOp<"embedding"> {
   let summary = "Rows of a table, by token id";
   let description = [{
+    `result[b, s] = table[ids[b, s]]`. The loader has checked that every id is a row
+    of the table.
+
     **Constraints**
     - (E1) the result is `[batch, sequence, hidden]` of ids and table.
 
@@ -28,6 +31,8 @@ def Tfm_EmbeddingOp : Tfm_LayerOp<"embedding"> {
 def Tfm_AddPositionsOp : Tfm_LayerOp<"add_positions"> {
   let summary = "Adds a learned vector per position";
   let description = [{
+    `result[b, s] = x[b, s] + table[s]`: positions count from 0 in every row.
+
     **Constraints**
     - (P1) the table is `[max_sequence, hidden]` with at least as many rows as
       the sequence.
@@ -134,6 +139,8 @@ def Tfm_LinearOp : Tfm_LayerOp<"linear"> {
 def Tfm_AddBiasOp : Tfm_LayerOp<"add_bias", [AllTypesMatch<["x", "result"]>]> {
   let summary = "Adds a vector to every row";
   let description = [{
+    `result[b, s, i] = x[b, s, i] + bias[i]`.
+
     **Constraints**
     - (A1) the bias has the extent of the last dimension of x.
 
@@ -188,7 +195,7 @@ def Tfm_SiluOp : Tfm_LayerOp<"silu", [AllTypesMatch<["x", "result"]>]> {
 def Tfm_GatedOp : Tfm_LayerOp<"gated", [AllTypesMatch<["gate", "up", "result"]>]> {
   let summary = "Gated product: activation(gate) * up";
   let description = [{
-    SwiGLU and GeGLU (Shazeer, 2020).
+    SwiGLU (`silu`) and GeGLU (`gelu_tanh`, `gelu_erf`) (Shazeer, 2020).
 
     ```mlir
     func.func @f(%g: tensor<?x?x64xf32>) {
@@ -207,6 +214,9 @@ def Tfm_AddOp : Tfm_LayerOp<"add", [
     Commutative, AllTypesMatch<["lhs", "rhs", "result"]>]> {
   let summary = "Sum of two tensors";
   let description = [{
+    Element by element; of one shape. The residual sum, and what joins the gradients
+    of a value with several uses.
+
     ```mlir
     func.func @f(%x: tensor<?x?x64xf32>) {
       %y = tfm.add %x, %x : tensor<?x?x64xf32>
@@ -452,6 +462,9 @@ def Tfm_HeadLossOp : Tfm_LayerOp<"head_loss", [
     AllTypesMatch<["max", "sum", "target"]>]> {
   let summary = "Sum over valid tokens of log(sum) + max - target";
   let description = [{
+    The cross entropy, from the statistics of tfm.head_stats. Tokens whose label is
+    `ignore` contribute exactly nothing.
+
     ```mlir
     func.func @f(%s: tensor<2x8xf32>, %l: tensor<2x8xi32>) {
       %r = tfm.head_loss %s, %s, %s, %l ignore(-100) : tensor<2x8xf32>, tensor<2x8xi32> -> tensor<f32>

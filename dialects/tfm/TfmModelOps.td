@@ -30,6 +30,7 @@ def Tfm_UseOp : Tfm_Op<"use", [
     - (U1) the symbol is a tfm.shared of the same shape and element type.
 
     ```mlir
+    tfm.shared @wte = "wte.weight" init(normal, 0.02) : tensor<257x64xf32>
     %wte = tfm.use @wte : tensor<257x64xf32>
     ```
   }];
@@ -100,6 +101,8 @@ def Tfm_BlockOp : Tfm_Op<"block", [
 def Tfm_YieldOp : Tfm_Op<"yield", [Pure, Terminator, HasParent<"BlockOp">]> {
   let summary = "Ends a block";
   let description = [{
+    Its operands are the results of the block.
+
     ```mlir
     tfm.block @same(%x: tensor<?x?x8xf32>) -> tensor<?x?x8xf32> {
       tfm.yield %x : tensor<?x?x8xf32>
@@ -157,6 +160,8 @@ def Tfm_CallOp : Tfm_Op<"call", [
     DeclareOpInterfaceMethods<SymbolUserOpInterface>, HasParent<"ModelOp">]> {
   let summary = "Applies a block once";
   let description = [{
+    Parameters of the block get their plain names, without a prefix.
+
     **Constraints**
     - (C1) the callee is a tfm.block with this signature.
     - (C2) a block with parameters is called once, so that its parameters have
@@ -231,6 +236,9 @@ def Tfm_CountValidOp : Tfm_Op<"count_valid", [
     Pure, DeclareOpInterfaceMethods<LowerToExec>]> {
   let summary = "Counts the labels that are not ignored";
   let description = [{
+    The count of a loss term: known before the first forward, because it depends on
+    an input only.
+
     ```mlir
     tfm.model @m max_sequence(8) {
       %labels = tfm.input "labels" : tensor<?x?xi32>

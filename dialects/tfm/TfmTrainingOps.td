@@ -13,6 +13,9 @@ def Tfm_LayerNormStatsOp : Tfm_LayerOp<"layer_norm_stats", [
     AllTypesMatch<["mean", "rstd"]>]> {
   let summary = "tfm.layer_norm with its row statistics";
   let description = [{
+    Also yields the mean and `1 / sqrt(variance + epsilon)` of every row, which
+    tfm.layer_norm_grad reads.
+
     ```mlir
     func.func @f(%x: tensor<2x8x64xf32>, %g: tensor<64xf32>) {
       %y, %m, %r = tfm.layer_norm_stats %x, %g, %g epsilon(1.0e-5)
@@ -35,6 +38,9 @@ def Tfm_RmsNormStatsOp : Tfm_LayerOp<"rms_norm_stats", [
     AllTypesMatch<["x", "result"]>]> {
   let summary = "tfm.rms_norm with its reciprocal norms";
   let description = [{
+    Also yields `1 / sqrt(mean(x^2) + epsilon)` of every row; of a tensor with heads
+    `[batch, sequence * heads]`. Read by tfm.rms_norm_grad.
+
     ```mlir
     func.func @f(%x: tensor<2x8x64xf32>, %g: tensor<64xf32>) {
       %y, %r = tfm.rms_norm_stats %x, %g epsilon(1.0e-5)
@@ -56,6 +62,9 @@ def Tfm_AddLayerNormOp : Tfm_MathOp<"add_layer_norm", [
     AllTypesMatch<["gamma", "beta"]>, AllTypesMatch<["mean", "rstd"]>]> {
   let summary = "tfm.add and tfm.layer_norm_stats in one pass over memory";
   let description = [{
+    `sum = lhs + rhs`, which stays the residual stream, and its norm. Made by
+    FuseKernels.
+
     ```mlir
     func.func @f(%x: tensor<2x8x64xf32>, %g: tensor<64xf32>) {
       %s, %y, %m, %r = tfm.add_layer_norm %x, %x, %g, %g epsilon(1.0e-5)
@@ -78,6 +87,9 @@ def Tfm_AddRmsNormOp : Tfm_MathOp<"add_rms_norm", [
     AllTypesMatch<["lhs", "rhs", "sum", "result"]>]> {
   let summary = "tfm.add and tfm.rms_norm_stats in one pass over memory";
   let description = [{
+    `sum = lhs + rhs`, which stays the residual stream, and its norm. Made by
+    FuseKernels.
+
     ```mlir
     func.func @f(%x: tensor<2x8x64xf32>, %g: tensor<64xf32>) {
       %s, %y, %r = tfm.add_rms_norm %x, %x, %g epsilon(1.0e-5)
@@ -100,6 +112,9 @@ def Tfm_BiasGeluOp : Tfm_MathOp<"bias_gelu", [
     AllTypesMatch<["x", "sum", "result"]>]> {
   let summary = "tfm.add_bias and tfm.gelu in one pass over memory";
   let description = [{
+    `sum = x + bias`, which the backward of gelu needs, and `result = gelu(sum)`.
+    Made by FuseKernels.
+
     ```mlir
     func.func @f(%x: tensor<2x8x64xf32>, %b: tensor<64xf32>) {
       %z, %y = tfm.bias_gelu %x, %b tanh : tensor<2x8x64xf32>, tensor<64xf32>
@@ -146,7 +161,8 @@ def Tfm_AttentionStatsOp : Tfm_LayerOp<"attention_stats", [
     AllTypesMatch<["q", "result"]>, AllTypesMatch<["k", "v"]>]> {
   let summary = "tfm.attention with the log-sum-exp of every row";
   let description = [{
-    The statistics are `[batch * heads, sequence]`.
+    `lse[b * heads + h, s]` is the log-sum-exp of row s of the scaled, masked
+    scores: all that tfm.attention_grad needs to recompute a probability.
 
     ```mlir
     func.func @f(%q: tensor<2x8x4x16xf32>) {
@@ -176,25 +192,43 @@ def Tfm_AttentionStatsOp : Tfm_LayerOp<"attention_stats", [
 class Tfm_GradOp<string mnemonic, string summary_, list<Trait> traits = []>
     : Tfm_MathOp<mnemonic, traits> {
   let summary = summary_;
-  let description = "Its kernel of the same name in `runtime/plan/Kernels.cpp` states the formula.";
   let assemblyFormat =
     "operands attr-dict `:` functional-type(operands, results)";
 }
 
 def Tfm_EmbeddingGradOp : Tfm_GradOp<"embedding_grad",
     "Gradient of an embedding table"> {
+  let description = [{
+    `grad_table[ids[b, s]] += grad[b, s]`, tokens in order, so that a token that
+    occurs twice gets the same bits in every run. Rows no token names stay as they
+    are.
+  }];
   let arguments = (ins Tfm_Ids:$ids, Tfm_Activation:$grad);
   let results = (outs Tfm_Matrix:$grad_table);
 }
 
 def Tfm_PositionsGradOp : Tfm_GradOp<"positions_grad",
     "Gradient of a position table"> {
+  let description = [{
+    `grad_table[s] += sum over b of grad[b, s]`; rows from the sequence length on
+    stay as they are.
+  }];
   let arguments = (ins Tfm_Activation:$grad);
   let results = (outs Tfm_Matrix:$grad_table);
 }
 
 def Tfm_LayerNormGradOp : Tfm_GradOp<"layer_norm_grad",
     "Gradient of tfm.layer_norm; adds to `onto` when given"> {
+  let description = [{
+    With `n = (x - mean) * rstd` and `g = grad * gamma`, per row:
+
+    `grad_x = rstd * (g - mean(g) - n * mean(g * n))`, plus `onto`;
+    `grad_gamma += sum over rows of grad * n`;
+    `grad_beta += sum over rows of grad`.
+
+    The means are over the last dimension. `onto` is how the gradient of a
+    residual stream passes a norm without a tfm.add.
+  }];
   let arguments = (ins Tfm_Activation:$grad, Tfm_Activation:$x,
                        Tfm_Vector:$gamma, Tfm_Statistics:$mean,
                        Tfm_Statistics:$rstd, Optional<Tfm_Activation>:$onto);
@@ -204,6 +238,13 @@ def Tfm_LayerNormGradOp : Tfm_GradOp<"layer_norm_grad",
 
 def Tfm_RmsNormGradOp : Tfm_GradOp<"rms_norm_grad",
     "Gradient of tfm.rms_norm; adds to `onto` when given"> {
+  let description = [{
+    With `n = x * rstd` and `g = grad * gamma`, per row (per head of a tensor with
+    heads):
+
+    `grad_x = rstd * (g - n * mean(g * n))`, plus `onto`;
+    `grad_gamma += sum over rows of grad * n`.
+  }];
   let arguments = (ins Tfm_Float:$grad, Tfm_Float:$x, Tfm_Vector:$gamma,
                        Tfm_Statistics:$rstd, Optional<Tfm_Float>:$onto);
   let results = (outs Tfm_Float:$grad_x, Tfm_Vector:$grad_gamma);
@@ -214,8 +255,9 @@ def Tfm_LinearInputGradOp : Tfm_Op<"linear_input_grad", [
     DeclareOpInterfaceMethods<LowerToExec>, AttrSizedOperandSegments]> {
   let summary = "Gradient of x of one linear, or of a group of them";
   let description = [{
-    The sum over the group of `grad * weight`, one GEMM; adds to `onto` when
-    given.
+    `grad_x = sum over the group of grad weight`, plus `onto` when given: one
+    GEMM, because the weights of a group are neighbours in memory and their
+    gradients columns of one buffer.
   }];
   let arguments = (ins Variadic<Tfm_Activation>:$grads,
                        Variadic<Tfm_Matrix>:$weights,
@@ -233,7 +275,10 @@ def Tfm_LinearWeightGradOp : Tfm_Op<"linear_weight_grad", [
     Pure, DeclareOpInterfaceMethods<Cost>,
     DeclareOpInterfaceMethods<LowerToExec>]> {
   let summary = "Gradients of the weights of one linear, or of a group of them";
-  let description = "`grad^T x` for each gradient, one GEMM.";
+  let description = [{
+    `grad_weight += grad^T x` for each gradient, batch and sequence being the
+    contracted dimension: one GEMM for a group.
+  }];
   let arguments = (ins Tfm_Activation:$x, Variadic<Tfm_Activation>:$grads,
                        OptionalAttr<I64Attr>:$group);
   let results = (outs Variadic<Tfm_Matrix>:$grad_weights);
@@ -244,6 +289,9 @@ def Tfm_LinearWeightGradOp : Tfm_Op<"linear_weight_grad", [
 }
 
 def Tfm_BiasGradOp : Tfm_GradOp<"bias_grad", "Gradient of a bias"> {
+  let description = [{
+    `grad_bias += sum over batch and sequence of grad`.
+  }];
   let arguments = (ins Tfm_Activation:$grad);
   let results = (outs Tfm_Vector:$grad_bias);
 }
@@ -251,7 +299,10 @@ def Tfm_BiasGradOp : Tfm_GradOp<"bias_grad", "Gradient of a bias"> {
 def Tfm_GeluGradOp : Tfm_MathOp<"gelu_grad", [
     AllTypesMatch<["grad", "x", "result"]>]> {
   let summary = "Gradient of tfm.gelu";
-  let description = "grad times the derivative of gelu at x.";
+  let description = [{
+    `grad * gelu'(x)`, where `gelu'(x) = Phi(x) + x * phi(x)` for `erf`, and the
+    derivative of the tanh form for `tanh`.
+  }];
   let arguments = (ins Tfm_Activation:$grad, Tfm_Activation:$x,
                        Tfm_GeluKindAttr:$kind);
   let results = (outs Tfm_Activation:$result);
@@ -261,7 +312,9 @@ def Tfm_GeluGradOp : Tfm_MathOp<"gelu_grad", [
 def Tfm_SiluGradOp : Tfm_MathOp<"silu_grad", [
     AllTypesMatch<["grad", "x", "result"]>]> {
   let summary = "Gradient of tfm.silu";
-  let description = "grad times the derivative of silu at x.";
+  let description = [{
+    `grad * s * (1 + x * (1 - s))` with `s = sigmoid(x)`.
+  }];
   let arguments = (ins Tfm_Activation:$grad, Tfm_Activation:$x);
   let results = (outs Tfm_Activation:$result);
   let assemblyFormat = "$grad `,` $x attr-dict `:` type($grad)";
@@ -270,7 +323,9 @@ def Tfm_SiluGradOp : Tfm_MathOp<"silu_grad", [
 def Tfm_GatedGradOp : Tfm_MathOp<"gated_grad", [
     AllTypesMatch<["grad", "gate", "up", "grad_gate", "grad_up"]>]> {
   let summary = "Gradients of tfm.gated";
-  let description = "Of the gate and of the other factor.";
+  let description = [{
+    `grad_gate = grad * up * act'(gate)`, `grad_up = grad * act(gate)`.
+  }];
   let arguments = (ins Tfm_GateKindAttr:$kind, Tfm_Activation:$grad,
                        Tfm_Activation:$gate, Tfm_Activation:$up);
   let results = (outs Tfm_Activation:$grad_gate, Tfm_Activation:$grad_up);
@@ -281,7 +336,17 @@ def Tfm_AttentionGradOp : Tfm_MathOp<"attention_grad", [
     AllTypesMatch<["grad", "q", "out", "grad_q"]>,
     AllTypesMatch<["k", "v", "grad_k", "grad_v"]>]> {
   let summary = "Gradients of tfm.attention";
-  let description = "Probabilities are recomputed from the log-sum-exp.";
+  let description = [{
+    Per head, with `P = exp(scale * q k^T - lse)` recomputed block by block and
+    `D` the row sums of `grad * out`:
+
+    `grad_v = P^T grad`; `dS = P * (grad v^T - D)`;
+    `grad_q = scale * dS k`; `grad_k = scale * dS^T q`.
+
+    Key and value gradients are summed over the query heads that share the
+    head. With dropout the mask of the forward is drawn again and applied to
+    the `P` of `grad_v` and to `grad v^T`.
+  }];
   let arguments = (ins Tfm_Heads:$grad, Tfm_Heads:$q, Tfm_Heads:$k,
                        Tfm_Heads:$v, Tfm_Heads:$out, Tfm_Statistics:$lse,
                        UnitAttr:$causal, OptionalAttr<I64Attr>:$window,
@@ -299,6 +364,11 @@ def Tfm_AttentionGradOp : Tfm_MathOp<"attention_grad", [
 def Tfm_HeadLossGradOp : Tfm_GradOp<"head_loss_grad",
     "Gradients of the sum and the target logit", [
     AllTypesMatch<["sum", "grad_sum", "grad_target"]>]> {
+  let description = [{
+    Of `log(sum) + max - target`, times the loss seed (weight / count):
+    `grad_sum = seed / sum`, `grad_target = -seed`, both exactly 0 where the label
+    is `ignore`.
+  }];
   let arguments = (ins Tfm_Scalar:$seed, Tfm_Statistics:$sum, Tfm_Ids:$labels,
                        I64Attr:$ignore);
   let results = (outs Tfm_Statistics:$grad_sum, Tfm_Statistics:$grad_target);
@@ -307,6 +377,10 @@ def Tfm_HeadLossGradOp : Tfm_GradOp<"head_loss_grad",
 def Tfm_HeadRescaleGradOp : Tfm_GradOp<"head_rescale_grad",
     "Gradient of the sum of tfm.head_rescale", [
     AllTypesMatch<["grad", "max_local", "max_global", "result"]>]> {
+  let description = [{
+    `result = grad * exp(max_local - max_global)`; no gradient flows to the maxima,
+    which only shift exponents.
+  }];
   let arguments = (ins Tfm_Statistics:$grad, Tfm_Statistics:$max_local,
                        Tfm_Statistics:$max_global);
   let results = (outs Tfm_Statistics:$result);
@@ -314,6 +388,12 @@ def Tfm_HeadRescaleGradOp : Tfm_GradOp<"head_rescale_grad",
 
 def Tfm_HeadStatsGradOp : Tfm_GradOp<"head_stats_grad",
     "Gradients of hidden states and head weight; logits recomputed by tiles"> {
+  let description = [{
+    With `z = x weight^T`, recomputed tile by tile:
+
+    `grad_z = grad_sum * exp(z - max) + grad_target * onehot(label)`;
+    `grad_x = grad_z weight`; `grad_weight += grad_z^T x`.
+  }];
   let arguments = (ins Tfm_Activation:$x, Tfm_Matrix:$weight, Tfm_Ids:$labels,
                        Tfm_Statistics:$max, Tfm_Statistics:$grad_sum,
                        Tfm_Statistics:$grad_target, I64Attr:$ignore);
@@ -388,7 +468,7 @@ def Tfm_FunctionOp : Tfm_Op<"function", [
 
 def Tfm_ReturnOp : Tfm_Op<"return", [Pure, Terminator, HasParent<"FunctionOp">]> {
   let summary = "Ends a tfm.function";
-  let description = "Results, then saved values.";
+  let description = "The results, then what the function saves for its backward.";
   let arguments = (ins Variadic<Tfm_Tensor>:$values);
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";
 }
@@ -451,7 +531,10 @@ class Tfm_StepOp<string mnemonic, list<Trait> traits = []>
 
 def Tfm_BucketGradientOp : Tfm_StepOp<"bucket_gradient", [Pure]> {
   let summary = "The gradient of a bucket";
-  let description = "See tfm.bucket.";
+  let description = [{
+    All its members' gradients as one vector, padding included, which is zero
+    and so changes no norm.
+  }];
   let arguments = (ins FlatSymbolRefAttr:$bucket);
   let results = (outs TensorRankOf<[F32], [1]>:$result);
   let assemblyFormat = "$bucket attr-dict `:` type($result)";
@@ -459,14 +542,17 @@ def Tfm_BucketGradientOp : Tfm_StepOp<"bucket_gradient", [Pure]> {
 
 def Tfm_ZeroGradientOp : Tfm_StepOp<"zero_gradient"> {
   let summary = "Sets the gradient of a bucket to zero";
-  let description = "At the start of a step.";
+  let description = "Done in the prologue: micro-batches then only add.";
   let arguments = (ins FlatSymbolRefAttr:$bucket);
   let assemblyFormat = "$bucket attr-dict";
 }
 
 def Tfm_SumSquaresOp : Tfm_StepOp<"sum_squares", [Pure]> {
   let summary = "Sum of squares over several gradients, in f64";
-  let description = "The square of the global gradient norm.";
+  let description = [{
+    The square of the global gradient norm, over all parameters, before
+    clipping.
+  }];
   let arguments = (ins Variadic<TensorRankOf<[F32], [1]>>:$gradients);
   let results = (outs Tfm_SquareSum:$result);
   let assemblyFormat =
@@ -475,7 +561,10 @@ def Tfm_SumSquaresOp : Tfm_StepOp<"sum_squares", [Pure]> {
 
 def Tfm_ClipScaleOp : Tfm_StepOp<"clip_scale", [Pure]> {
   let summary = "Factor that brings the gradient norm down to the clip";
-  let description = "`min(1, clip / (norm + 1e-6))`; the clip is the run's.";
+  let description = [{
+    `min(1, clip / (sqrt(square_sum) + 1e-6))`. The clip is given when the run
+    starts (`--clip`); 0 means a factor of 1.
+  }];
   let arguments = (ins Tfm_SquareSum:$square_sum);
   let results = (outs Tfm_Scalar:$result);
   let assemblyFormat =
@@ -484,7 +573,16 @@ def Tfm_ClipScaleOp : Tfm_StepOp<"clip_scale", [Pure]> {
 
 def Tfm_AdamWOp : Tfm_StepOp<"adamw"> {
   let summary = "One AdamW step on a bucket";
-  let description = "On gradient times scale (Loshchilov and Hutter, 2019).";
+  let description = [{
+    Decoupled weight decay (Loshchilov and Hutter, 2019). With `g = scale *
+    gradient`, for every element:
+
+    `m = b1 m + (1 - b1) g`; `v = b2 v + (1 - b2) g^2`;
+    `w = w - lr * (m' / (sqrt(v') + epsilon) + decay * w)`
+
+    where `m' = m / (1 - b1^step)` and `v' = v / (1 - b2^step)`. The rate, betas,
+    epsilon, decay and step are the run's; `decay` is 0 for a bucket without it.
+  }];
   let arguments = (ins FlatSymbolRefAttr:$bucket,
                        TensorRankOf<[F32], [1]>:$gradient, Tfm_Scalar:$scale);
   let assemblyFormat =
@@ -504,14 +602,17 @@ def Tfm_RecordOp : Tfm_StepOp<"record"> {
 
 def Tfm_ZeroCounterOp : Tfm_StepOp<"zero_counter"> {
   let summary = "Sets a counter to zero";
-  let description = "See tfm.record.";
+  let description = "Done in the prologue, for counters that tfm.record adds to.";
   let arguments = (ins StrAttr:$counter);
   let assemblyFormat = "$counter attr-dict";
 }
 
 def Tfm_LossSeedOp : Tfm_StepOp<"loss_seed", [Pure]> {
   let summary = "weight / count: where the backward starts";
-  let description = "A count of zero counts as one.";
+  let description = [{
+    The gradient of the loss with respect to a sum of this term. A count of zero
+    counts as one, so that a batch without labels gives zeros and no NaN.
+  }];
   let arguments = (ins Tfm_Count:$count, F64Attr:$weight);
   let results = (outs Tfm_Scalar:$result);
   let assemblyFormat = [{
