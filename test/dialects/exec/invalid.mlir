@@ -60,15 +60,16 @@ exec.function @slice_s1_negative_column {
 
 exec.function @slice_s1_stride {
   %x = exec.argument 0 : !exec.buf<2x5x24xf32>
-  // expected-error@+1 {{stride}}
+  // expected-error@+1 {{row stride 8 is not the source's 24}}
   %y = exec.slice %x[0] : !exec.buf<2x5x24xf32> -> !exec.buf<2x5x8xf32>
 }
 
 // -----
 
 exec.function @launch_k1 {
+  %x = exec.argument 0 : !exec.buf<f32>
   // expected-error@+1 {{unknown kernel 'sofmax'}}
-  exec.launch "sofmax"() :
+  exec.launch "sofmax"(%x) : !exec.buf<f32>
 }
 
 // -----
