@@ -106,6 +106,7 @@ def Exec_SliceOp : Exec_Op<"slice", [Pure]> {
       inside the source's rows.
 
     ```mlir
+    %qkv = exec.alloc scratch : !exec.buf<4x32x192xf32>
     %k = exec.slice %qkv[64] : !exec.buf<4x32x192xf32> -> !exec.buf<4x32x8x8xf32 stride 192>
     ```
   }];
@@ -208,6 +209,9 @@ def Exec_LaunchOp : Exec_Op<"launch"> {
     - (K2) operands and attributes satisfy the kernel's shape rules.
 
     ```mlir
+    %x = exec.argument 0 : !exec.buf<4x32x64xf32>
+    %w = exec.state "parameters" at 0 : !exec.buf<16x64xf32>
+    %y = exec.alloc scratch : !exec.buf<4x32x16xf32>
     exec.launch "gemm"(%x, %w, %y) integers(0, 1, 0)
       : !exec.buf<4x32x64xf32>, !exec.buf<16x64xf32>, !exec.buf<4x32x16xf32>
     ```

@@ -30,6 +30,7 @@ def Tfm_UseOp : Tfm_Op<"use", [
     - (U1) the symbol is a tfm.shared of the same shape and element type.
 
     ```mlir
+    tfm.shared @wte = "wte.weight" init(normal, 0.02) : tensor<257x64xf32>
     %wte = tfm.use @wte : tensor<257x64xf32>
     ```
   }];
