@@ -89,6 +89,8 @@ compile(std::unique_ptr<llvm::MemoryBuffer> model,
   DialectRegistry registry;
   registerDialects(registry);
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  // The line of the model says where; the whole op would bury it.
+  context.printOpOnDiagnostic(false);
   llvm::SourceMgr sources;
   sources.AddNewSourceBuffer(std::move(model), llvm::SMLoc());
   SourceMgrDiagnosticHandler diagnostics(sources, &context);
