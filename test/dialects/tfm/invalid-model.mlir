@@ -49,6 +49,14 @@ tfm.block @param_p1_rank() {
 
 // -----
 
+tfm.block @param_p1_empty() {
+  // expected-error@+1 {{a parameter is a static vector or matrix, not 'tensor<0x8xf32>'}}
+  %w = tfm.param "w" init(ones) : tensor<0x8xf32>
+  tfm.yield
+}
+
+// -----
+
 tfm.block @param_p2() {
   %w = tfm.param "w" init(ones) : tensor<8xf32>
   // expected-error@+1 {{a parameter "w" exists already}}
