@@ -344,9 +344,8 @@ struct EmitSchedulePass : mega::impl::EmitScheduleBase<EmitSchedulePass> {
       for (Attribute callee : callees) {
         auto block = SymbolTable::lookupNearestSymbolFrom<tfm::BlockOp>(
             op, cast<FlatSymbolRefAttr>(callee));
-        limit = std::min(
-            limit,
-            tableRows(block.getBody().getArgument(use.getOperandNumber())));
+        limit = std::min(limit, tableRows(block.getBody().getArgument(
+                                    use.getOperandNumber())));
       }
     }
     return limit;
@@ -363,8 +362,8 @@ struct EmitSchedulePass : mega::impl::EmitScheduleBase<EmitSchedulePass> {
         table = stats.getWeight();
       }
       if (table) {
-        limit = std::min(
-            limit, cast<RankedTensorType>(table.getType()).getDimSize(0));
+        limit = std::min(limit,
+                         cast<RankedTensorType>(table.getType()).getDimSize(0));
       }
     }
     return limit;

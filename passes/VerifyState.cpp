@@ -94,8 +94,8 @@ struct VerifyStatePass : mega::impl::VerifyStateBase<VerifyStatePass> {
   void checkNames(MemberOp member, std::map<std::string, MemberOp> &names) {
     const ArrayRef<int64_t> runs = member.getRuns();
     if (runs.size() != 3 * member.getPrefixes().size()) {
-      fail(member) << "has " << member.getPrefixes().size()
-                   << " prefixes but " << runs.size() << " numbers in runs";
+      fail(member) << "has " << member.getPrefixes().size() << " prefixes but "
+                   << runs.size() << " numbers in runs";
       return;
     }
     for (auto [run, attr] : llvm::enumerate(member.getPrefixes())) {
