@@ -61,7 +61,8 @@ struct BindShapesPass : mega::impl::BindShapesBase<BindShapesPass> {
                         << " is not positive";
       return signalPassFailure();
     }
-    if (failed(checkAll(module)) || failed(bind(module, length))) {
+    if (failed(checkAll(module)) || failed(checkInputs(model, length)) ||
+        failed(bind(module, length))) {
       signalPassFailure();
     }
   }
@@ -79,6 +80,22 @@ struct BindShapesPass : mega::impl::BindShapesBase<BindShapesPass> {
         }
       }
     });
+    return result;
+  }
+
+  /// An input that states its own sizes must not contradict the flags.
+  LogicalResult checkInputs(tfm::ModelOp model, int64_t length) {
+    LogicalResult result = success();
+    for (auto input : model.getBody().front().getOps<tfm::InputOp>()) {
+      const auto type = cast<RankedTensorType>(input.getResult().getType());
+      if (type.hasStaticShape() &&
+          (type.getDimSize(0) != batch || type.getDimSize(1) != length)) {
+        input.emitError() << "is " << type << ", but the flags ask for "
+                          << int64_t{batch} << " rows of " << length
+                          << " tokens; leave both open: tensor<?x?xi32>";
+        result = failure();
+      }
+    }
     return result;
   }
 

@@ -37,6 +37,14 @@ Status checkNesting(llvm::StringRef text) {
       inString = true;
     } else if (c == '/' && i + 1 < text.size() && text[i + 1] == '/') {
       i = std::min(text.find('\n', i), text.size()) - 1;
+    } else if (c == 'a' &&
+               (text.substr(i).starts_with("affine_map") ||
+                text.substr(i).starts_with("affine_set")) &&
+               (i == 0 ||
+                llvm::StringRef("<([{,=: \t\n").contains(text[i - 1]))) {
+      // Their expressions nest without brackets.
+      return makeError(Code::Failed,
+                       "line {}: a model has no affine maps or sets", line);
     } else if (c == '(' || c == '[' || c == '{' || c == '<') {
       if (++depth > kMaxNesting) {
         return makeError(Code::Failed, "line {}: brackets nest deeper than {}",
@@ -89,6 +97,8 @@ compile(std::unique_ptr<llvm::MemoryBuffer> model,
   DialectRegistry registry;
   registerDialects(registry);
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  // The line of the model says where; the whole op would bury it.
+  context.printOpOnDiagnostic(false);
   llvm::SourceMgr sources;
   sources.AddNewSourceBuffer(std::move(model), llvm::SMLoc());
   SourceMgrDiagnosticHandler diagnostics(sources, &context);

@@ -330,33 +330,40 @@ struct EmitSchedulePass : mega::impl::EmitScheduleBase<EmitSchedulePass> {
     }
   }
 
-  /// The smallest table the ids of `input` index.
+  /// The smallest table the ids of `input` index, in any block of a cycle.
   int64_t limitOf(tfm::InputOp input) {
     int64_t limit = std::numeric_limits<int32_t>::max();
     for (OpOperand &use : input.getResult().getUses()) {
       Operation *op = use.getOwner();
-      FlatSymbolRefAttr callee;
+      SmallVector<Attribute> callees;
       if (auto call = dyn_cast<tfm::CallOp>(op)) {
-        callee = call.getCalleeAttr();
+        callees.push_back(call.getCalleeAttr());
       } else if (auto repeat = dyn_cast<tfm::RepeatOp>(op)) {
-        callee = repeat.blockOf(0);
-      } else {
-        continue;
+        llvm::append_range(callees, repeat.getBlocks());
       }
-      auto block =
-          SymbolTable::lookupNearestSymbolFrom<tfm::BlockOp>(op, callee);
-      Value argument = block.getBody().getArgument(use.getOperandNumber());
-      for (Operation *user : argument.getUsers()) {
-        Value table;
-        if (auto embedding = dyn_cast<tfm::EmbeddingOp>(user)) {
-          table = embedding.getTable();
-        } else if (auto stats = dyn_cast<tfm::HeadStatsOp>(user)) {
-          table = stats.getWeight();
-        }
-        if (table) {
-          limit = std::min(
-              limit, cast<RankedTensorType>(table.getType()).getDimSize(0));
-        }
+      for (Attribute callee : callees) {
+        auto block = SymbolTable::lookupNearestSymbolFrom<tfm::BlockOp>(
+            op, cast<FlatSymbolRefAttr>(callee));
+        limit = std::min(limit, tableRows(block.getBody().getArgument(
+                                    use.getOperandNumber())));
+      }
+    }
+    return limit;
+  }
+
+  /// The smallest table the ids of a block argument index.
+  int64_t tableRows(Value argument) {
+    int64_t limit = std::numeric_limits<int32_t>::max();
+    for (Operation *user : argument.getUsers()) {
+      Value table;
+      if (auto embedding = dyn_cast<tfm::EmbeddingOp>(user)) {
+        table = embedding.getTable();
+      } else if (auto stats = dyn_cast<tfm::HeadStatsOp>(user)) {
+        table = stats.getWeight();
+      }
+      if (table) {
+        limit = std::min(limit,
+                         cast<RankedTensorType>(table.getType()).getDimSize(0));
       }
     }
     return limit;

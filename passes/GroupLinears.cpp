@@ -26,6 +26,8 @@ struct GroupLinearsPass : mega::impl::GroupLinearsBase<GroupLinearsPass> {
   void group(tfm::BlockOp block) {
     llvm::MapVector<Value, SmallVector<tfm::LinearOp>> byInput;
     for (auto linear : block.getBody().front().getOps<tfm::LinearOp>()) {
+      // A mark that is there already could join linears of different inputs.
+      linear.removeGroupAttr();
       // A shared weight has its place elsewhere, and a weight used twice
       // cannot be the neighbour of two groups.
       if (linear.getWeight().getDefiningOp<tfm::ParamOp>() &&

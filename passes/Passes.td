@@ -112,7 +112,8 @@ def VerifyState : Pass<"mega-verify-state", "::mlir::ModuleOp"> {
   let description = [{
     Checks that every parameter of a block, for all its applications, and every
     tfm.shared is a member of exactly one bucket, that members do not overlap,
-    and that every gradient that is accumulated has a place.
+    that no two have the same logical name, and that every gradient that is
+    accumulated has a place.
   }];
 }
 

@@ -28,12 +28,15 @@ struct VerifyStatePass : mega::impl::VerifyStateBase<VerifyStatePass> {
     ModuleOp module = getOperation();
     std::map<std::string, MemberOp> members;
     std::map<int64_t, std::pair<int64_t, MemberOp>> spans;
+    std::map<std::string, MemberOp> names;
     module.walk([&](MemberOp member) {
       const std::string key = keyOf(member.getBlock(), member.getName());
       if (!members.emplace(key, member).second) {
         fail(member) << "parameter " << key << " is in two buckets";
+        return;
       }
       place(member, spans);
+      checkNames(member, names);
     });
     int64_t end = 0;
     for (const auto &[start, span] : spans) {
@@ -83,6 +86,33 @@ struct VerifyStatePass : mega::impl::VerifyStateBase<VerifyStatePass> {
                             i * static_cast<int64_t>(member.getStride());
       if (!spans.emplace(start, std::pair(start + size, member)).second) {
         fail(member) << "starts where another parameter starts";
+      }
+    }
+  }
+
+  /// Logical names key initial values and checkpoints: no two are equal.
+  void checkNames(MemberOp member, std::map<std::string, MemberOp> &names) {
+    const ArrayRef<int64_t> runs = member.getRuns();
+    if (runs.size() != 3 * member.getPrefixes().size()) {
+      fail(member) << "has " << member.getPrefixes().size() << " prefixes but "
+                   << runs.size() << " numbers in runs";
+      return;
+    }
+    for (auto [run, attr] : llvm::enumerate(member.getPrefixes())) {
+      const StringRef prefix = cast<StringAttr>(attr).getValue();
+      for (int64_t i = 0; i < runs[3 * run + 2]; ++i) {
+        std::string name = member.getLogical().str();
+        if (!prefix.empty()) {
+          name = prefix.str() + "." + std::to_string(runs[3 * run] + i) + "." +
+                 name;
+        }
+        const auto [other, inserted] = names.emplace(name, member);
+        if (!inserted) {
+          InFlightDiagnostic error = fail(member);
+          error << "two parameters are named \"" << name << "\"";
+          error.attachNote(other->second.getLoc()) << "first parameter";
+          return;
+        }
       }
     }
   }

@@ -118,11 +118,14 @@ static ParseResult parseDimension(AsmParser &parser, Layout &layout) {
     return success();
   }
   const auto parseOne = [&]() -> ParseResult {
-    if (succeeded(parser.parseOptionalKeyword("pad"))) {
-      return parser.parseInteger(dim.padded);
-    }
     mega::Axis axis;
     const SMLoc loc = parser.getCurrentLocation();
+    if (succeeded(parser.parseOptionalKeyword("pad"))) {
+      if (dim.padded != 0) {
+        return parser.emitError(loc) << "padding is given twice";
+      }
+      return parser.parseInteger(dim.padded);
+    }
     if (parseAxis(parser, axis)) {
       return failure();
     }
@@ -175,18 +178,28 @@ Attribute LayoutAttr::parse(AsmParser &parser, Type) {
     return {};
   }
   const auto parsePart = [&]() -> ParseResult {
+    const SMLoc loc = parser.getCurrentLocation();
     if (succeeded(parser.parseOptionalLSquare())) {
+      if (layout.rank != 0) {
+        return parser.emitError(loc) << "the dimension list is given twice";
+      }
       return failure(parser.parseCommaSeparatedList([&] {
         return parseDimension(parser, layout);
       }) || parser.parseRSquare());
     }
     if (succeeded(parser.parseOptionalKeyword("replicated"))) {
+      if (layout.replicated != 0) {
+        return parser.emitError(loc) << "replicated is given twice";
+      }
       return parseAxisSet(parser, layout.replicated, nullptr);
     }
     if (succeeded(parser.parseOptionalKeyword("partial"))) {
+      if (layout.partial != 0) {
+        return parser.emitError(loc) << "partial is given twice";
+      }
       return parseAxisSet(parser, layout.partial, &layout.reduction);
     }
-    return parser.emitError(parser.getCurrentLocation())
+    return parser.emitError(loc)
            << "expected a dimension list, 'replicated' or 'partial'";
   };
   if (failed(parser.parseOptionalGreater())) {

@@ -44,7 +44,7 @@ def Dist_LayoutAttr : Dist_Attr<"Layout", "layout", [
     - (L4) padding belongs to a sharded dimension and is at least its extent.
 
     ```mlir
-    "test.use"() : () -> tensor<4x64x64xf32, #dist.layout<[{}, {tp}, {} ]>>
+    func.func private @f(tensor<4x64x64xf32, #dist.layout<[{}, {tp}, {} ]>>)
     ```
   }];
   let parameters = (ins "::mega::Layout":$layout);

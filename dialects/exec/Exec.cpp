@@ -163,11 +163,15 @@ LogicalResult SliceOp::verify() {
     return emitOpError() << "result " << toString(result)
                          << " does not have the rows of " << toString(source);
   }
-  if (static_cast<int64_t>(getFirst()) < 0 ||
-      static_cast<int64_t>(getFirst()) + result.rowSize() > source.rowStride) {
-    return emitOpError() << "columns " << getFirst() << " to "
-                         << getFirst() + result.rowSize()
+  const auto first = static_cast<int64_t>(getFirst());
+  if (first < 0 || first + result.rowSize() > source.rowStride) {
+    return emitOpError() << "columns " << first << " to "
+                         << first + result.rowSize()
                          << " leave the source's rows of " << source.rowStride;
+  }
+  if (result.rows() > 1 && result.rowStride != source.rowStride) {
+    return emitOpError() << "row stride " << result.rowStride
+                         << " is not the source's " << source.rowStride;
   }
   return success();
 }

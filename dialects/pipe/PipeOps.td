@@ -98,6 +98,11 @@ def Pipe_CallOp : Pipe_Op<"call", [
       %y = tfm.add %x, %x : tensor<2x8x8xf32>
       tfm.return %y : tensor<2x8x8xf32>
     }
+    pipe.program @p kind(forward) {
+      %x = pipe.counter "x" : tensor<2x8x8xf32>
+      %y = pipe.call @f.eval(%x) application(1) count(6)
+        : (tensor<2x8x8xf32>) -> tensor<2x8x8xf32>
+    }
     ```
   }];
   let arguments = (ins FlatSymbolRefAttr:$callee,

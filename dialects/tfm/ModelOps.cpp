@@ -14,7 +14,8 @@ using namespace mega::tfm;
 //===----------------------------------------------------------------------===//
 
 static LogicalResult verifyParameterType(Operation *op, RankedTensorType type) {
-  if (!type.hasStaticShape() || type.getRank() < 1 || type.getRank() > 2) {
+  if (!type.hasStaticShape() || type.getRank() < 1 || type.getRank() > 2 ||
+      type.getNumElements() == 0) {
     return op->emitOpError()
            << "a parameter is a static vector or matrix, not " << type;
   }

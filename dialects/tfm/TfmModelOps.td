@@ -48,7 +48,7 @@ def Tfm_ParamOp : Tfm_Op<"param", [
     values are keyed by that name and the global element index.
 
     **Constraints**
-    - (P1) static shape of rank 1 or 2.
+    - (P1) static shape of rank 1 or 2, not empty.
     - (P2) names are unique in a block.
 
     ```mlir

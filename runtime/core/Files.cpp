@@ -84,6 +84,13 @@ MappedFile::~MappedFile() {
 StatusOr<AtomicFile> AtomicFile::create(std::string path) {
   AtomicFile file;
   file.path_ = std::move(path);
+  // A rename would replace a device, such as /dev/null, by a file; of a
+  // directory it says so itself.
+  struct stat info = {};
+  if (::stat(file.path_.c_str(), &info) == 0 && !S_ISREG(info.st_mode) &&
+      !S_ISDIR(info.st_mode)) {
+    return ioError("cannot replace {}: not a regular file", file.path_);
+  }
   std::string temporary = fmt::format("{}.tmp-{}", file.path_, ::getpid());
   file.descriptor =
       ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);

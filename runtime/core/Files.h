@@ -57,7 +57,8 @@ private:
 /// A file that appears whole or not at all: written under the temporary name
 /// `<path>.tmp-<pid>` in the same directory, then flushed to disk and renamed.
 /// Destroyed before commit(), it removes the temporary and leaves whatever
-/// `path` held before.
+/// `path` held before. A `path` that is a directory, a device or a pipe is
+/// refused.
 class AtomicFile {
 public:
   static StatusOr<AtomicFile> create(std::string path);

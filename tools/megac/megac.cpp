@@ -45,23 +45,48 @@ static int fail(const Status &status) {
   return static_cast<int>(status.code());
 }
 
+/// Flushes standard output: 0, or the exit code of a failed write. Left to the
+/// stream's destructor, a full disk would be an internal error.
+static int finishOutput() {
+  llvm::outs().flush();
+  if (!llvm::outs().has_error()) {
+    return 0;
+  }
+  const std::string reason = llvm::outs().error().message();
+  llvm::outs().clear_error();
+  return fail(ioError("cannot write to standard output: {}", reason));
+}
+
 static int run() {
   CompileRequest request;
   constexpr int64_t kDefaultMicroBatches = 4;
+  constexpr int64_t kMaxRows = 1 << 20;
   const int64_t rows = microBatch;
-  if (rows < 1) {
-    return fail(
-        makeError(Code::Failed, "--micro-batch-size {} is not positive", rows));
+  if (rows < 1 || rows > kMaxRows) {
+    return fail(makeError(Code::Failed,
+                          "--micro-batch-size {} is not between 1 and {}", rows,
+                          kMaxRows));
+  }
+  // Left out they have a default; a zero that was written is a mistake.
+  if (globalBatch.getNumOccurrences() > 0 && globalBatch < 1) {
+    return fail(makeError(Code::Failed,
+                          "--global-batch-size {} is not positive",
+                          int64_t{globalBatch}));
+  }
+  if (sequence.getNumOccurrences() > 0 && sequence < 1) {
+    return fail(makeError(Code::Failed, "--seq-length {} is not positive",
+                          int64_t{sequence}));
   }
   const int64_t total =
       globalBatch == 0 ? rows * kDefaultMicroBatches : int64_t{globalBatch};
-  if (total < 1 || total % rows != 0) {
+  if (total % rows != 0) {
+    const int64_t below = total / rows * rows;
     return fail(makeError(
         Code::Failed,
         "--global-batch-size {} is not a multiple of --micro-batch-size {} "
-        "(nearest: {}, {})",
-        total, rows, std::max(total / rows, int64_t{1}) * rows,
-        (total / rows + 1) * rows));
+        "(nearest: {}{})",
+        total, rows, below == 0 ? "" : fmt::format("{}, ", below),
+        below + rows));
   }
   constexpr int64_t kMaxMicroBatches = 1 << 20;
   if (total / rows > kMaxMicroBatches) {
@@ -97,7 +122,7 @@ static int run() {
   if (path == "-") {
     llvm::outs().write(reinterpret_cast<const char *>(bytes->data()),
                        bytes->size());
-    return 0;
+    return finishOutput();
   }
   auto file = AtomicFile::create(path);
   if (!file.isOk()) {
@@ -117,7 +142,7 @@ static int run() {
                  << withThousands(bytes->size()) << " bytes, " << plan->hash()
                  << "\n";
   }
-  return 0;
+  return finishOutput();
 }
 
 int main(int argc, char **argv) {

@@ -1,0 +1,66 @@
+// RUN: mega-opt %s --mega-verify-model -split-input-file -verify-diagnostics
+
+tfm.block @sum(%l: tensor<2x5xi32>) -> tensor<f32> {
+  %x = tfm.param "x" init(ones) : tensor<11x8xf32>
+  %e = tfm.embedding %l, %x : tensor<2x5xi32>, tensor<11x8xf32> -> tensor<2x5x8xf32>
+  %m, %s, %t = tfm.head_stats %e, %x, %l ignore(-100)
+    : tensor<2x5x8xf32>, tensor<11x8xf32>, tensor<2x5xi32> -> tensor<2x5xf32>
+  %y = tfm.head_loss %m, %s, %t, %l ignore(-100) : tensor<2x5xf32>, tensor<2x5xi32> -> tensor<f32>
+  tfm.yield %y : tensor<f32>
+}
+tfm.model @a_model_after_its_phase max_sequence(8) {
+  %labels = tfm.input "labels" : tensor<2x5xi32>
+  %s = tfm.call @sum(%labels) : (tensor<2x5xi32>) -> tensor<f32>
+  %n = tfm.count_valid %labels ignore(-100) : tensor<2x5xi32> -> tensor<i64>
+  tfm.loss_term "lm", %s, %n : tensor<f32>, tensor<i64>
+}
+
+// -----
+
+// expected-error@+1 {{has 0 tfm.model ops, expected one}}
+module {
+}
+
+// -----
+
+// expected-error@+1 {{has 2 tfm.model ops, expected one}}
+module {
+  tfm.model @a max_sequence(8) {
+  }
+  tfm.model @b max_sequence(8) {
+  }
+}
+
+// -----
+
+// expected-error@+1 {{has no tfm.loss_term, so there is nothing to train}}
+tfm.model @without_a_loss max_sequence(8) {
+  %t = tfm.input "tokens" : tensor<2x5xi32>
+}
+
+// -----
+
+// All violations are reported at once.
+// expected-error@+1 {{has no tfm.loss_term}}
+tfm.model @unknown_inputs max_sequence(8) {
+  // expected-error@+1 {{the data loader has no input "image" (it has tokens, labels)}}
+  %t = tfm.input "image" : tensor<2x5xi32>
+  // expected-error@+1 {{the data loader has no input "mask" (it has tokens, labels)}}
+  %u = tfm.input "mask" : tensor<2x5xi32>
+}
+
+// -----
+
+tfm.block @open(%x: tensor<?x?x8xf32>) -> tensor<?x?x8xf32> {
+  // expected-error@+1 {{has a result of type 'tensor<?x?x8xf32>' after the model phase}}
+  %y = tfm.silu %x : tensor<?x?x8xf32>
+  tfm.yield %y : tensor<?x?x8xf32>
+}
+tfm.block @loss(%z: tensor<2x5x11xf32>, %l: tensor<2x5xi32>) -> tensor<f32> {
+  // expected-error@+1 {{was not joined with its head}}
+  %s = tfm.cross_entropy %z, %l ignore(-100) : tensor<2x5x11xf32>, tensor<2x5xi32> -> tensor<f32>
+  tfm.yield %s : tensor<f32>
+}
+// expected-error@+1 {{has no tfm.loss_term}}
+tfm.model @m max_sequence(8) {
+}
