@@ -19,6 +19,7 @@ llvm_config.add_tool_substitutions(
      ToolSubst("%python", f'"{sys.executable}"')],
     [config.mega_tools_dir, config.llvm_tools_dir])
 config.substitutions += [
+    ("%bin", config.mega_tools_dir),
     ("%examples", os.path.join(config.mega_source_dir, "examples")),
     ("%dialects", os.path.join(config.mega_source_dir, "dialects")),
     # `%exits 74 megac ...` wants that exit code; `not` takes any but 0.
