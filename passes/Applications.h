@@ -10,8 +10,24 @@
 #include "dialects/tfm/Tfm.h"
 
 #include "llvm/ADT/MapVector.h"
+#include "mlir/IR/BuiltinOps.h"
 
 namespace mega {
+
+/// The tfm.model of `module`; null, after an error, unless there is one.
+inline tfm::ModelOp findModel(mlir::ModuleOp module) {
+  llvm::SmallVector<tfm::ModelOp> models(module.getOps<tfm::ModelOp>());
+  if (models.size() == 1) {
+    return models.front();
+  }
+  mlir::InFlightDiagnostic error =
+      module.emitError() << "has " << models.size()
+                         << " tfm.model ops, expected one";
+  for (tfm::ModelOp model : models) {
+    error.attachNote(model.getLoc()) << "model defined here";
+  }
+  return {};
+}
 
 /// Applications of one block in a row, by one tfm.call or part of a tfm.repeat.
 struct ApplicationRun {

@@ -7,7 +7,6 @@
 //===----------------------------------------------------------------------===//
 #include "dialects/tfm/Tfm.h"
 #include "passes/Passes.h"
-#include "runtime/plan/Philox.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "mlir/IR/Builders.h"
@@ -34,19 +33,11 @@ bool isParameter(Value value) {
   return isa_and_nonnull<ParamOp, UseOp>(value.getDefiningOp());
 }
 
-/// Dropouts are keyed by block and name, so that clones keep their masks.
-void assignDropoutKeys(BlockOp block) {
-  Builder builder(block.getContext());
-  const auto key = [&](StringRef name) {
-    const std::string full = (block.getSymName() + "/" + name).str();
-    return builder.getI64IntegerAttr(static_cast<int64_t>(hashName(full)));
-  };
-  block.walk([&](Operation *op) {
-    if (auto dropout = dyn_cast<DropoutOp>(op)) {
-      dropout.setKeyAttr(key(dropout.getName()));
-    } else if (auto attention = dyn_cast<AttentionOp>(op);
-               attention && attention.getDropout()) {
-      attention.setKeyAttr(key(*attention.getDropout()));
+/// Random numbers are keyed by block and name, so that clones draw the same.
+void assignKeys(BlockOp block) {
+  block.walk([&](Randomized op) {
+    if (op.getRandomName()) {
+      op.assignKey(block.getSymName());
     }
   });
 }
@@ -132,6 +123,8 @@ public:
   llvm::MapVector<Value, BlockArgument> saved;
 
 private:
+  void orderSaved();
+
   FunctionOp forward;
   Block *body;
   Activity activity;
@@ -157,7 +150,7 @@ Value BlockGradient::use(Value value) {
   if (it != saved.end()) {
     return it->second;
   }
-  // Saved values are the last arguments, in the order of demand.
+  // Saved values are the last arguments.
   BlockArgument argument = body->addArgument(value.getType(), value.getLoc());
   saved[value] = argument;
   return argument;
@@ -229,26 +222,45 @@ LogicalResult BlockGradient::build() {
     results.push_back(gradient);
   }
   ReturnOp::create(inner, terminator.getLoc(), results);
-  for (auto &[value, argument] : saved) {
+  orderSaved();
+  return success();
+}
+
+/// Saved values in the order of the forward: that in which backwards ask for
+/// them is an accident of how they are written.
+void BlockGradient::orderSaved() {
+  llvm::DenseMap<Value, int64_t> order;
+  int64_t next = 0;
+  for (BlockArgument argument : forward.getBody().getArguments()) {
+    order[argument] = next++;
+  }
+  for (Operation &op : forward.getBody().front()) {
+    for (Value result : op.getResults()) {
+      order[result] = next++;
+    }
+  }
+  SmallVector<std::pair<Value, BlockArgument>> entries(saved.begin(),
+                                                       saved.end());
+  llvm::sort(entries, [&](const auto &a, const auto &b) {
+    return order.lookup(a.first) < order.lookup(b.first);
+  });
+  const size_t first = argumentTypes.size();
+  saved.clear();
+  for (auto &[value, old] : entries) {
+    BlockArgument argument =
+        body->addArgument(value.getType(), value.getLoc());
+    old.replaceAllUsesWith(argument);
+    saved[value] = argument;
     argumentTypes.push_back(value.getType());
   }
-  return success();
+  body->eraseArguments(first, entries.size());
 }
 
 /// The block as it is evaluated: no dropout.
 void makeEval(OpBuilder &builder, BlockOp block) {
   IRMapping mapping;
   FunctionOp function = cloneBlock(builder, block, ".eval", mapping);
-  function.walk([](Operation *op) {
-    if (auto dropout = dyn_cast<DropoutOp>(op)) {
-      dropout.getResult().replaceAllUsesWith(dropout.getX());
-      dropout.erase();
-    } else if (auto attention = dyn_cast<AttentionOp>(op)) {
-      attention.removeDropoutAttr();
-      attention.removePAttr();
-      attention.removeKeyAttr();
-    }
-  });
+  function.walk([](Randomized op) { op.makeDeterministic(); });
 }
 
 LogicalResult makeTraining(OpBuilder &builder, BlockOp block) {
@@ -291,7 +303,7 @@ struct DifferentiatePass : mega::impl::DifferentiateBase<DifferentiatePass> {
   void runOnOperation() override {
     SmallVector<BlockOp> blocks(getOperation().getOps<BlockOp>());
     for (BlockOp block : blocks) {
-      assignDropoutKeys(block);
+      assignKeys(block);
       OpBuilder builder(block.getContext());
       builder.setInsertionPointAfter(block);
       makeEval(builder, block);

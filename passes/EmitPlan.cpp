@@ -50,15 +50,13 @@ private:
   std::map<std::string, uint32_t> locations;
 };
 
-/// `file:line:column`, looking through names and fusions.
+/// `line:column` in Plan.source, looking through names and fusions. Not the
+/// file: the plan of a model does not depend on where its text lies.
 std::string describe(Location loc) {
   std::string text = "?";
   loc->walk([&](Location inner) {
     if (auto file = dyn_cast<FileLineColLoc>(inner)) {
-      text = (file.getFilename().getValue() + ":" +
-              std::to_string(file.getLine()) + ":" +
-              std::to_string(file.getColumn()))
-                 .str();
+      text = fmt::format("{}:{}", file.getLine(), file.getColumn());
       return WalkResult::interrupt();
     }
     return WalkResult::advance();

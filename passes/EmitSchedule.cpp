@@ -73,7 +73,10 @@ struct EmitSchedulePass : mega::impl::EmitScheduleBase<EmitSchedulePass> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    model = *module.getOps<tfm::ModelOp>().begin();
+    model = findModel(module);
+    if (!model) {
+      return signalPassFailure();
+    }
     const Applications applications(model);
     OpBuilder builder(model);
     if (failed(checkUses())) {
@@ -104,6 +107,18 @@ struct EmitSchedulePass : mega::impl::EmitScheduleBase<EmitSchedulePass> {
   /// An activation flows into one block only: its memory is taken over.
   LogicalResult checkUses() {
     for (Operation &op : model.getBody().front()) {
+      if (auto repeat = dyn_cast<tfm::RepeatOp>(op)) {
+        for (Value invariant : repeat.getInvariants()) {
+          if (isActiveType(invariant.getType())) {
+            return op.emitError()
+                   << "operands after `with` are integers (positions, segment "
+                      "ids), not "
+                   << invariant.getType()
+                   << ": the gradient of a float one is not summed over "
+                      "applications yet";
+          }
+        }
+      }
       for (Value result : op.getResults()) {
         if (isa<tfm::InputOp, tfm::CountValidOp>(op) ||
             !isActiveType(result.getType())) {
@@ -355,15 +370,9 @@ struct EmitSchedulePass : mega::impl::EmitScheduleBase<EmitSchedulePass> {
   int64_t tableRows(Value argument) {
     int64_t limit = std::numeric_limits<int32_t>::max();
     for (Operation *user : argument.getUsers()) {
-      Value table;
-      if (auto embedding = dyn_cast<tfm::EmbeddingOp>(user)) {
-        table = embedding.getTable();
-      } else if (auto stats = dyn_cast<tfm::HeadStatsOp>(user)) {
-        table = stats.getWeight();
-      }
-      if (table) {
-        limit = std::min(limit,
-                         cast<RankedTensorType>(table.getType()).getDimSize(0));
+      auto indexing = dyn_cast<tfm::IndexesByIds>(user);
+      if (indexing && indexing.getIndexIds() == argument) {
+        limit = std::min(limit, indexing.getIndexLimit());
       }
     }
     return limit;

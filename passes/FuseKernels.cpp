@@ -22,7 +22,7 @@ using namespace mega::tfm;
 
 namespace {
 
-/// add_bias + gelu -> bias_gelu.
+/// add_bias + gelu -> bias_gelu, where the sum is kept for the backward.
 struct FuseBiasGelu : OpRewritePattern<GeluOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -31,6 +31,10 @@ struct FuseBiasGelu : OpRewritePattern<GeluOp> {
     auto bias = gelu.getX().getDefiningOp<AddBiasOp>();
     if (!bias) {
       return rewriter.notifyMatchFailure(gelu, "input is no add_bias");
+    }
+    if (bias.getResult().hasOneUse()) {
+      // In eval nobody keeps the sum: two kernels in place need one buffer.
+      return rewriter.notifyMatchFailure(gelu, "the sum has no other reader");
     }
     rewriter.setInsertionPoint(bias);
     auto fused = BiasGeluOp::create(

@@ -79,7 +79,10 @@ SmallVector<Item> itemsOf(BlockOp block) {
 struct ShardStatePass : mega::impl::ShardStateBase<ShardStatePass> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    ModelOp model = *module.getOps<ModelOp>().begin();
+    ModelOp model = findModel(module);
+    if (!model) {
+      return signalPassFailure();
+    }
     const Applications applications(model);
 
     SmallVector<BucketOp> buckets;

@@ -50,7 +50,10 @@ struct VerifyStatePass : mega::impl::VerifyStateBase<VerifyStatePass> {
       require(shared, members, keyOf("", shared.getSymName()),
               cast<RankedTensorType>(shared.getType()), 1);
     }
-    ModelOp model = *module.getOps<ModelOp>().begin();
+    ModelOp model = findModel(module);
+    if (!model) {
+      return signalPassFailure();
+    }
     const Applications applications(model);
     for (BlockOp block : applications.blocks()) {
       for (auto param : block.getBody().front().getOps<ParamOp>()) {

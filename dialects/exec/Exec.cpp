@@ -20,9 +20,6 @@ static void printFloats(OpAsmPrinter &printer, Operation *,
 #include "dialects/exec/ExecDialect.cpp.inc"
 #include "dialects/exec/ExecEnums.cpp.inc"
 
-#define GET_ATTRDEF_CLASSES
-#include "dialects/exec/ExecAttrs.cpp.inc"
-
 #define GET_TYPEDEF_CLASSES
 #include "dialects/exec/ExecTypes.cpp.inc"
 
@@ -30,10 +27,6 @@ static void printFloats(OpAsmPrinter &printer, Operation *,
 #include "dialects/exec/ExecOps.cpp.inc"
 
 void ExecDialect::initialize() {
-  addAttributes<
-#define GET_ATTRDEF_LIST
-#include "dialects/exec/ExecAttrs.cpp.inc"
-      >();
   addTypes<
 #define GET_TYPEDEF_LIST
 #include "dialects/exec/ExecTypes.cpp.inc"
@@ -199,9 +192,6 @@ LogicalResult LaunchOp::verify() {
 }
 
 static ParseResult parseIntegers(OpAsmParser &parser, DenseI64ArrayAttr &attr) {
-  if (failed(parser.parseOptionalKeyword("integers"))) {
-    return success();
-  }
   SmallVector<int64_t> values;
   if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Paren, [&] {
         return parser.parseInteger(values.emplace_back());
@@ -214,17 +204,12 @@ static ParseResult parseIntegers(OpAsmParser &parser, DenseI64ArrayAttr &attr) {
 
 static void printIntegers(OpAsmPrinter &printer, Operation *,
                           DenseI64ArrayAttr attr) {
-  if (attr && !attr.empty()) {
-    printer << "integers(";
-    llvm::interleaveComma(attr.asArrayRef(), printer);
-    printer << ")";
-  }
+  printer << "(";
+  llvm::interleaveComma(attr.asArrayRef(), printer);
+  printer << ")";
 }
 
 static ParseResult parseFloats(OpAsmParser &parser, DenseF64ArrayAttr &attr) {
-  if (failed(parser.parseOptionalKeyword("floats"))) {
-    return success();
-  }
   SmallVector<double> values;
   if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Paren, [&] {
         return parser.parseFloat(values.emplace_back());
@@ -237,11 +222,9 @@ static ParseResult parseFloats(OpAsmParser &parser, DenseF64ArrayAttr &attr) {
 
 static void printFloats(OpAsmPrinter &printer, Operation *,
                         DenseF64ArrayAttr attr) {
-  if (attr && !attr.empty()) {
-    printer << "floats(";
-    llvm::interleaveComma(attr.asArrayRef(), printer, [&](double value) {
-      printer << mega::floatLiteral(value);
-    });
-    printer << ")";
-  }
+  printer << "(";
+  llvm::interleaveComma(attr.asArrayRef(), printer, [&](double value) {
+    printer << mega::floatLiteral(value);
+  });
+  printer << ")";
 }

@@ -15,9 +15,6 @@
 #include "dialects/exec/ExecDialect.h.inc"
 #include "dialects/exec/ExecEnums.h.inc"
 
-#define GET_ATTRDEF_CLASSES
-#include "dialects/exec/ExecAttrs.h.inc"
-
 #define GET_TYPEDEF_CLASSES
 #include "dialects/exec/ExecTypes.h.inc"
 

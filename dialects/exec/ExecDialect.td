@@ -17,7 +17,6 @@ def Exec_Dialect : Dialect {
     order of execution.
   }];
   let useDefaultTypePrinterParser = 1;
-  let useDefaultAttributePrinterParser = 1;
 }
 
 #endif

@@ -56,9 +56,7 @@ def Exec_Space : I32EnumAttr<"Space", "where a buffer lives", [
     I32EnumAttrCase<"Scratch", 0, "scratch">,
     I32EnumAttrCase<"Saved", 1, "saved">]> {
   let cppNamespace = "::mega::exec";
-  let genSpecializedAttr = 0;
 }
-def Exec_SpaceAttr : EnumAttr<Exec_Dialect, Exec_Space, "space">;
 
 def Exec_AllocOp : Exec_Op<"alloc"> {
   let summary = "A buffer of the function's scratch or of its saved frame";
@@ -70,7 +68,7 @@ def Exec_AllocOp : Exec_Op<"alloc"> {
     %1 = exec.alloc saved at 8192 : !exec.buf<4x32x64xf32>
     ```
   }];
-  let arguments = (ins Exec_SpaceAttr:$space, OptionalAttr<I64Attr>:$offset);
+  let arguments = (ins Exec_Space:$space, OptionalAttr<I64Attr>:$offset);
   let results = (outs Exec_BufferType:$result);
   let assemblyFormat = "$space (`at` $offset^)? attr-dict `:` type($result)";
 }
@@ -133,9 +131,7 @@ def Exec_Part : I32EnumAttr<"Part", "part of planned memory", [
     I32EnumAttrCase<"Snapshot", 8, "snapshot">,
     I32EnumAttrCase<"Workspace", 9, "workspace">]> {
   let cppNamespace = "::mega::exec";
-  let genSpecializedAttr = 0;
 }
-def Exec_PartAttr : EnumAttr<Exec_Dialect, Exec_Part, "part">;
 
 def Exec_RegionOp : Exec_Op<"region"> {
   let summary = "One allocation of a rank";
@@ -146,7 +142,7 @@ def Exec_RegionOp : Exec_Op<"region"> {
     exec.region "scratch" part(scratch) bytes(65536) copies(1)
     ```
   }];
-  let arguments = (ins StrAttr:$name, Exec_PartAttr:$part, I64Attr:$bytes,
+  let arguments = (ins StrAttr:$name, Exec_Part:$part, I64Attr:$bytes,
                        I64Attr:$copies);
   let assemblyFormat = [{
     $name `part` `(` $part `)` `bytes` `(` $bytes `)` `copies` `(` $copies `)`
@@ -225,8 +221,8 @@ def Exec_LaunchOp : Exec_Op<"launch"> {
                        OptionalAttr<DenseI64ArrayAttr>:$integers,
                        OptionalAttr<DenseF64ArrayAttr>:$floats);
   let assemblyFormat = [{
-    $kernel `(` $buffers `)` custom<Integers>($integers)
-    custom<Floats>($floats) attr-dict `:` type($buffers)
+    $kernel `(` $buffers `)` (`integers` custom<Integers>($integers)^)?
+    (`floats` custom<Floats>($floats)^)? attr-dict `:` type($buffers)
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{

@@ -14,9 +14,6 @@ using namespace mega::pipe;
 #include "dialects/pipe/PipeDialect.cpp.inc"
 #include "dialects/pipe/PipeEnums.cpp.inc"
 
-#define GET_ATTRDEF_CLASSES
-#include "dialects/pipe/PipeAttrs.cpp.inc"
-
 /// `[@forward(0, 0), @backward(0, 0)]`: program, micro-batch, slot.
 static ParseResult parseActions(OpAsmParser &parser, ArrayAttr &programs,
                                 DenseI32ArrayAttr &actions) {
@@ -62,10 +59,6 @@ static void printActions(OpAsmPrinter &printer, Operation *, ArrayAttr programs,
 #include "dialects/pipe/PipeOps.cpp.inc"
 
 void PipeDialect::initialize() {
-  addAttributes<
-#define GET_ATTRDEF_LIST
-#include "dialects/pipe/PipeAttrs.cpp.inc"
-      >();
   addOperations<
 #define GET_OP_LIST
 #include "dialects/pipe/PipeOps.cpp.inc"

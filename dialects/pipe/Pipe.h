@@ -12,9 +12,6 @@
 #include "dialects/pipe/PipeDialect.h.inc"
 #include "dialects/pipe/PipeEnums.h.inc"
 
-#define GET_ATTRDEF_CLASSES
-#include "dialects/pipe/PipeAttrs.h.inc"
-
 #define GET_OP_CLASSES
 #include "dialects/pipe/PipeOps.h.inc"
 

@@ -7,7 +7,6 @@ include "mlir/IR/OpBase.td"
 def Pipe_Dialect : Dialect {
   let name = "pipe";
   let cppNamespace = "::mega::pipe";
-  let useDefaultAttributePrinterParser = 1;
   let summary = "What a stage runs, and in which order.";
   let description = [{
     A program is the body of one action: calls of functions on the values of

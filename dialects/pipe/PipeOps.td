@@ -18,9 +18,7 @@ def Pipe_ActionKind : I32EnumAttr<"ActionKind", "kind of an action", [
     I32EnumAttrCase<"Backward", 3, "backward">,
     I32EnumAttrCase<"Finish", 4, "finish">]> {
   let cppNamespace = "::mega::pipe";
-  let genSpecializedAttr = 0;
 }
-def Pipe_ActionKindAttr : EnumAttr<Pipe_Dialect, Pipe_ActionKind, "action">;
 
 def Pipe_ProgramOp : Pipe_Op<"program", [
     Symbol, IsolatedFromAbove, NoTerminator, SingleBlock]> {
@@ -34,7 +32,7 @@ def Pipe_ProgramOp : Pipe_Op<"program", [
     }
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, Pipe_ActionKindAttr:$kind);
+  let arguments = (ins SymbolNameAttr:$sym_name, Pipe_ActionKind:$kind);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     $sym_name `kind` `(` $kind `)` attr-dict-with-keyword $body

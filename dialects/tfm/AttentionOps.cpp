@@ -247,3 +247,15 @@ LogicalResult AttentionGradOp::lowerToExec(ExecContext &context) {
       attributes.integers, attributes.floats);
   return success();
 }
+
+StringAttr AttentionOp::getRandomName() { return getDropoutAttr(); }
+
+void AttentionOp::assignKey(StringRef block) {
+  setKeyAttr(randomKey(block, getDropoutAttr()));
+}
+
+void AttentionOp::makeDeterministic() {
+  removeDropoutAttr();
+  removePAttr();
+  removeKeyAttr();
+}

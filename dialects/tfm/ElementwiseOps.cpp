@@ -145,3 +145,14 @@ void DropoutOp::buildGradient(GradientContext &context) {
                                                 context.gradientOf(getResult()),
                                                 getPAttr(), getKeyAttr()));
 }
+
+StringAttr DropoutOp::getRandomName() { return getNameAttr(); }
+
+void DropoutOp::assignKey(StringRef block) {
+  setKeyAttr(randomKey(block, getNameAttr()));
+}
+
+void DropoutOp::makeDeterministic() {
+  getResult().replaceAllUsesWith(getX());
+  erase();
+}

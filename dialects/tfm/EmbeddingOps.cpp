@@ -21,6 +21,10 @@ LogicalResult EmbeddingOp::verify() {
   return success();
 }
 
+Value EmbeddingOp::getIndexIds() { return getIds(); }
+
+int64_t EmbeddingOp::getIndexLimit() { return tensor(getTable()).getDimSize(0); }
+
 OpCost EmbeddingOp::getCost() {
   // Reads only the rows it needs.
   OpCost cost = streamingCost(*this);

@@ -40,6 +40,12 @@ static OpCost headCost(Operation *op, Value x, Value weight, double gemms) {
   return cost;
 }
 
+Value HeadStatsOp::getIndexIds() { return getLabels(); }
+
+int64_t HeadStatsOp::getIndexLimit() {
+  return tensor(getWeight()).getDimSize(0);
+}
+
 OpCost HeadStatsOp::getCost() {
   return headCost(*this, getX(), getWeight(), 1);
 }

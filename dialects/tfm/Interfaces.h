@@ -33,6 +33,9 @@ struct OpCost {
 /// Bytes of all operands and results: the cost of a memory-bound op.
 OpCost streamingCost(mlir::Operation *op);
 
+/// The key attribute of a Randomized op: a hash of block and name.
+mlir::IntegerAttr randomKey(llvm::StringRef block, mlir::StringAttr name);
+
 /// Reverse-mode differentiation of one block.
 class GradientContext {
 public:

@@ -5,6 +5,8 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/Interfaces/FunctionImplementation.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace mega;
 using namespace mega::tfm;
@@ -13,17 +15,41 @@ using namespace mega::tfm;
 // Parameters
 //===----------------------------------------------------------------------===//
 
-static LogicalResult verifyParameterType(Operation *op, RankedTensorType type) {
+/// More elements than any parameter has; keeps every size in 64 bits of bytes.
+static constexpr int64_t kMaxElements = int64_t{1} << 44;
+
+static LogicalResult verifyParameter(Operation *op, RankedTensorType type,
+                                     Initializer initializer, double value) {
   if (!type.hasStaticShape() || type.getRank() < 1 || type.getRank() > 2 ||
-      type.getNumElements() == 0) {
+      llvm::is_contained(type.getShape(), 0)) {
     return op->emitOpError()
            << "a parameter is a static vector or matrix, not " << type;
+  }
+  int64_t elements = 1;
+  for (int64_t extent : type.getShape()) {
+    if (extent > kMaxElements / elements) {
+      return op->emitOpError() << "parameter " << type << " has more than "
+                               << kMaxElements << " elements";
+    }
+    elements *= extent;
+  }
+  if (!std::isfinite(value) ||
+      (initializer == Initializer::Normal && value < 0)) {
+    return op->emitOpError()
+           << "initialises with " << value << ", expected a finite number"
+           << (initializer == Initializer::Normal ? ", not negative" : "");
   }
   return success();
 }
 
 LogicalResult ParamOp::verify() {
-  return verifyParameterType(*this, getResult().getType());
+  return verifyParameter(*this, getResult().getType(), getInitializer(),
+                         getValueAttr().getValueAsDouble());
+}
+
+LogicalResult SharedOp::verify() {
+  return verifyParameter(*this, cast<RankedTensorType>(getType()),
+                         getInitializer(), getValueAttr().getValueAsDouble());
 }
 
 void ParamOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
@@ -42,9 +68,6 @@ LogicalResult UseOp::verifySymbolUses(SymbolTableCollection &symbols) {
   }
   const auto declared = cast<RankedTensorType>(shared.getType());
   const auto used = cast<RankedTensorType>(getResult().getType());
-  if (failed(verifyParameterType(*this, declared))) {
-    return failure();
-  }
   if (declared.getShape() != used.getShape() ||
       declared.getElementType() != used.getElementType()) {
     return (emitOpError() << "reads " << used << " but @" << getSymbol()
@@ -116,12 +139,8 @@ LogicalResult BlockOp::verify() {
       return param.emitOpError()
              << "a parameter \"" << param.getName() << "\" exists already";
     }
-    StringAttr dropout;
-    if (auto plain = dyn_cast<DropoutOp>(op)) {
-      dropout = plain.getNameAttr();
-    } else if (auto attention = dyn_cast<AttentionOp>(op)) {
-      dropout = attention.getDropoutAttr();
-    }
+    auto random = dyn_cast<Randomized>(op);
+    const StringAttr dropout = random ? random.getRandomName() : StringAttr();
     if (dropout && !dropouts.insert(dropout.getValue()).second) {
       return op.emitOpError() << "a dropout named " << dropout
                               << " exists already; the two would use one mask";

@@ -2,6 +2,7 @@
 #include "dialects/tfm/Tfm.h"
 
 #include "dialects/Float.h"
+#include "runtime/plan/Philox.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 #include "mlir/IR/Builders.h"
@@ -133,6 +134,12 @@ OpCost mega::tfm::streamingCost(Operation *op) {
     cost.bytes += tensorBytes(type);
   }
   return cost;
+}
+
+IntegerAttr mega::tfm::randomKey(StringRef block, StringAttr name) {
+  const std::string full = (block + "/" + name.getValue()).str();
+  return Builder(name.getContext())
+      .getI64IntegerAttr(static_cast<int64_t>(hashName(full)));
 }
 
 ExecOperand ExecOperand::columns(ValueRange values) {

@@ -41,6 +41,41 @@ def Cost : OpInterface<"Cost"> {
   ];
 }
 
+def Randomized : OpInterface<"Randomized"> {
+  let cppNamespace = "::mega::tfm";
+  let description = [{
+    An op that draws random numbers when training. Its numbers are keyed by
+    the block's name and its own, so that clones and recomputation draw the
+    same ones.
+  }];
+  let methods = [
+    InterfaceMethod<[{
+        Its name, unique in a block; null if it draws none (attention without
+        dropout).
+      }],
+      "::mlir::StringAttr", "getRandomName", (ins)>,
+    InterfaceMethod<"Sets the key attribute, see randomKey.",
+      "void", "assignKey", (ins "::llvm::StringRef":$block)>,
+    InterfaceMethod<[{
+        Becomes what it is in eval, drawing nothing; may erase the op.
+      }],
+      "void", "makeDeterministic", (ins)>
+  ];
+}
+
+def IndexesByIds : OpInterface<"IndexesByIds"> {
+  let cppNamespace = "::mega::tfm";
+  let description = [{
+    An op that takes ids as row numbers of a table. The data loader checks the
+    ids of a batch against the smallest of these tables.
+  }];
+  let methods = [
+    InterfaceMethod<"The ids.", "::mlir::Value", "getIndexIds", (ins)>,
+    InterfaceMethod<"Rows of the table: ids are below it.",
+      "int64_t", "getIndexLimit", (ins)>
+  ];
+}
+
 def LowerToExec : OpInterface<"LowerToExec"> {
   let cppNamespace = "::mega::tfm";
   let description = [{

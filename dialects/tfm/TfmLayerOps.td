@@ -4,7 +4,8 @@
 
 include "dialects/tfm/TfmDialect.td"
 
-def Tfm_EmbeddingOp : Tfm_LayerOp<"embedding"> {
+def Tfm_EmbeddingOp : Tfm_LayerOp<"embedding", [
+    DeclareOpInterfaceMethods<IndexesByIds>]> {
   let summary = "Rows of a table, by token id";
   let description = [{
     `result[b, s] = table[ids[b, s]]`. The loader has checked that every id is a row
@@ -229,7 +230,8 @@ def Tfm_AddOp : Tfm_LayerOp<"add", [
   let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($lhs)";
 }
 
-def Tfm_DropoutOp : Tfm_LayerOp<"dropout", [AllTypesMatch<["x", "result"]>]> {
+def Tfm_DropoutOp : Tfm_LayerOp<"dropout", [
+    AllTypesMatch<["x", "result"]>, DeclareOpInterfaceMethods<Randomized>]> {
   let summary = "Zeroes elements at random and scales the others";
   let description = [{
     Kept elements are divided by 1 - p. The mask is a function of seed, step,
@@ -345,7 +347,8 @@ def Tfm_RopeOp : Tfm_LayerOp<"rope", [AllTypesMatch<["x", "result"]>]> {
 }
 
 def Tfm_AttentionOp : Tfm_ExpandedLayerOp<"attention", [
-    AllTypesMatch<["q", "result"]>, AllTypesMatch<["k", "v"]>]> {
+    AllTypesMatch<["q", "result"]>, AllTypesMatch<["k", "v"]>,
+    DeclareOpInterfaceMethods<Randomized>]> {
   let summary = "Scaled dot-product attention";
   let description = [{
     `softmax(scale * q k^T + mask) v` per head; query head h reads key/value
@@ -412,7 +415,8 @@ def Tfm_CrossEntropyOp : Tfm_Op<"cross_entropy", [Pure]> {
 //===----------------------------------------------------------------------===//
 
 def Tfm_HeadStatsOp : Tfm_LayerOp<"head_stats", [
-    AllTypesMatch<["max", "sum", "target"]>]> {
+    AllTypesMatch<["max", "sum", "target"]>,
+    DeclareOpInterfaceMethods<IndexesByIds>]> {
   let summary = "Statistics of the logits x w^T per token";
   let description = [{
     The maximum, the sum of exponentials relative to it and the logit of the

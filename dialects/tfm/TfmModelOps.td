@@ -19,6 +19,7 @@ def Tfm_SharedOp : Tfm_Op<"shared", [Symbol]> {
   let assemblyFormat = [{
     $sym_name `=` $name custom<Init>($initializer, $value) attr-dict `:` $type
   }];
+  let hasVerifier = 1;
 }
 
 def Tfm_UseOp : Tfm_Op<"use", [
