@@ -20,9 +20,9 @@ inline tfm::ModelOp findModel(mlir::ModuleOp module) {
   if (models.size() == 1) {
     return models.front();
   }
-  mlir::InFlightDiagnostic error =
-      module.emitError() << "has " << models.size()
-                         << " tfm.model ops, expected one";
+  mlir::InFlightDiagnostic error = module.emitError()
+                                   << "has " << models.size()
+                                   << " tfm.model ops, expected one";
   for (tfm::ModelOp model : models) {
     error.attachNote(model.getLoc()) << "model defined here";
   }

@@ -247,8 +247,7 @@ void BlockGradient::orderSaved() {
   const size_t first = argumentTypes.size();
   saved.clear();
   for (auto &[value, old] : entries) {
-    BlockArgument argument =
-        body->addArgument(value.getType(), value.getLoc());
+    BlockArgument argument = body->addArgument(value.getType(), value.getLoc());
     old.replaceAllUsesWith(argument);
     saved[value] = argument;
     argumentTypes.push_back(value.getType());

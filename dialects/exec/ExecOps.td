@@ -213,7 +213,7 @@ def Exec_LaunchOp : Exec_Op<"launch"> {
     %x = exec.argument 0 : !exec.buf<4x32x64xf32>
     %w = exec.state "parameters" at 0 : !exec.buf<16x64xf32>
     %y = exec.alloc scratch : !exec.buf<4x32x16xf32>
-    exec.launch "gemm"(%x, %w, %y) integers(0, 1, 0)
+    exec.launch "gemm"(%x, %w, %y) integers (0, 1, 0)
       : !exec.buf<4x32x64xf32>, !exec.buf<16x64xf32>, !exec.buf<4x32x16xf32>
     ```
   }];

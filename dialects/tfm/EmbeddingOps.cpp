@@ -23,7 +23,9 @@ LogicalResult EmbeddingOp::verify() {
 
 Value EmbeddingOp::getIndexIds() { return getIds(); }
 
-int64_t EmbeddingOp::getIndexLimit() { return tensor(getTable()).getDimSize(0); }
+int64_t EmbeddingOp::getIndexLimit() {
+  return tensor(getTable()).getDimSize(0);
+}
 
 OpCost EmbeddingOp::getCost() {
   // Reads only the rows it needs.

@@ -51,6 +51,8 @@ def Tfm_ParamOp : Tfm_Op<"param", [
     **Constraints**
     - (P1) static shape of rank 1 or 2, not empty.
     - (P2) names are unique in a block.
+    - (P3) the initial value is finite, a standard deviation not negative, and
+      the parameter has at most 2^44 elements.
 
     ```mlir
     %w = tfm.param "attn.q.weight" init(normal, 0.02) : tensor<64x64xf32>

@@ -25,9 +25,9 @@ tfm.block @only_what_the_backward_asks_for_is_saved(%x: !x) -> !x {
 // CHECK-SAME: saved_arguments = 0 : i64, saved_results = 2 : i64}
 // CHECK: %[[Y:.*]] = tfm.linear %[[X]]
 // CHECK: %[[S:.*]] = tfm.add
-// CHECK: tfm.return %[[S]], %[[Y]], %[[X]]
+// CHECK: tfm.return %[[S]], %[[X]], %[[Y]]
 // CHECK-LABEL: tfm.function @only_what_the_backward_asks_for_is_saved.backward(
-// CHECK-SAME: %[[G:.*]]: tensor<2x5x8xf32>, %[[Y:.*]]: tensor<2x5x8xf32>, %[[X:.*]]: tensor<2x5x8xf32>) -> tensor<2x5x8xf32>
+// CHECK-SAME: %[[G:.*]]: tensor<2x5x8xf32>, %[[X:.*]]: tensor<2x5x8xf32>, %[[Y:.*]]: tensor<2x5x8xf32>) -> tensor<2x5x8xf32>
 // CHECK-SAME: saved_arguments = 2 : i64, saved_results = 0 : i64}
 // A parameter is read again, not saved.
 // CHECK: %w = tfm.param "w"

@@ -8,10 +8,10 @@
 tfm.function @rotate(%q: !h, %k: !k) -> (!h, !k, !k) {
   // CHECK-DAG: %[[A:.*]] = exec.state "constants" at 0 : <5x4xf32>
   // CHECK-DAG: %[[B:.*]] = exec.state "constants" at 256 : <5x4xf32>
-  // CHECK: exec.launch "rope"(%{{.*}}, %{{.*}}, %{{.*}}) integers(0)
+  // CHECK: exec.launch "rope"(%{{.*}}, %{{.*}}, %{{.*}}) integers (0)
   %a = tfm.rope %q base(10000.0) : !h
   %b = tfm.rope %k base(10000.0) : !k
-  // CHECK: exec.launch "rope"(%{{.*}}, %[[B]], %{{.*}}) integers(1)
+  // CHECK: exec.launch "rope"(%{{.*}}, %[[B]], %{{.*}}) integers (1)
   %c = tfm.rope %b base(500.0) inverse : !k
   tfm.return %a, %b, %c : !h, !k, !k
 }

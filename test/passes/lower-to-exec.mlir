@@ -27,7 +27,7 @@ tfm.bucket @decayed decay elements(2048) at(0) {
 // CHECK-DAG: %[[Q:.*]] = exec.slice %[[QKV]][0] : <2x5x40xf32> -> <2x5x6x4xf32 stride 40>
 // CHECK-DAG: %[[K:.*]] = exec.slice %[[QKV]][24] : <2x5x40xf32> -> <2x5x2x4xf32 stride 40>
 // CHECK-DAG: %[[V:.*]] = exec.slice %[[QKV]][32] : <2x5x40xf32> -> <2x5x2x4xf32 stride 40>
-// CHECK: exec.launch "gemm"(%[[X]], %[[W]], %[[QKV]]) integers(0, 1, 0)
+// CHECK: exec.launch "gemm"(%[[X]], %[[W]], %[[QKV]]) integers (0, 1, 0)
 // The statistics that eval does not keep are scratch.
 // CHECK-NEXT: exec.launch "attention"(%[[Q]], %[[K]], %[[V]], %[[A:.*]], %[[L:.*]]) integers
 tfm.function @layer.eval(%x: !x) -> !k attributes {block = "layer"} {

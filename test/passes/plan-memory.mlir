@@ -12,10 +12,10 @@ exec.function @lifetimes block("layer") frame(512) {
   // CHECK: exec.alloc scratch at [[A]] : <2x5x8xf32>
   %c = exec.alloc scratch : !exec.buf<2x5x8xf32>
   %v = exec.state "parameters" at 0 : !exec.buf<8xf32>
-  exec.launch "rms_norm"(%x, %v, %a, %b) floats(1.0e-5, 0.0)
+  exec.launch "rms_norm"(%x, %v, %a, %b) floats (1.0e-5, 0.0)
     : !exec.buf<2x5x8xf32>, !exec.buf<8xf32>, !exec.buf<2x5x8xf32>, !exec.buf<2x5xf32>
   exec.launch "silu"(%a, %x) : !exec.buf<2x5x8xf32>, !exec.buf<2x5x8xf32>
-  exec.launch "rms_norm"(%x, %v, %c, %b) floats(1.0e-5, 0.0)
+  exec.launch "rms_norm"(%x, %v, %c, %b) floats (1.0e-5, 0.0)
     : !exec.buf<2x5x8xf32>, !exec.buf<8xf32>, !exec.buf<2x5x8xf32>, !exec.buf<2x5xf32>
   exec.launch "silu"(%c, %x) : !exec.buf<2x5x8xf32>, !exec.buf<2x5x8xf32>
 }

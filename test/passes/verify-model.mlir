@@ -25,8 +25,10 @@ module {
 
 // expected-error@+1 {{has 2 tfm.model ops, expected one}}
 module {
+  // expected-note@+1 {{model defined here}}
   tfm.model @a max_sequence(8) {
   }
+  // expected-note@+1 {{model defined here}}
   tfm.model @b max_sequence(8) {
   }
 }
@@ -51,16 +53,36 @@ tfm.model @unknown_inputs max_sequence(8) {
 
 // -----
 
+// Shapes, joined heads, and nothing dropped silently: every block is applied,
+// every parameter and shared parameter used.
+// expected-error@+1 {{@open is never applied by the model; remove it or call it}}
 tfm.block @open(%x: tensor<?x?x8xf32>) -> tensor<?x?x8xf32> {
+  // expected-error@+1 {{parameter "w" is never used}}
+  %w = tfm.param "w" init(ones) : tensor<8xf32>
   // expected-error@+1 {{has a result of type 'tensor<?x?x8xf32>' after the model phase}}
   %y = tfm.silu %x : tensor<?x?x8xf32>
   tfm.yield %y : tensor<?x?x8xf32>
 }
+// expected-error@+1 {{@loss is never applied by the model; remove it or call it}}
 tfm.block @loss(%z: tensor<2x5x11xf32>, %l: tensor<2x5xi32>) -> tensor<f32> {
   // expected-error@+1 {{was not joined with its head}}
   %s = tfm.cross_entropy %z, %l ignore(-100) : tensor<2x5x11xf32>, tensor<2x5xi32> -> tensor<f32>
   tfm.yield %s : tensor<f32>
 }
+// expected-error@+1 {{@lost is never used}}
+tfm.shared @lost = "lost.weight" init(ones) : tensor<8xf32>
+// expected-error@+1 {{has no tfm.loss_term}}
+tfm.model @m max_sequence(8) {
+}
+
+// -----
+
+tfm.block @narrow(%x: tensor<2x5x8xbf16>) -> tensor<2x5x8xbf16> {
+  // expected-error@+1 {{has a result of type 'tensor<2x5x8xbf16>': models are written in f32}}
+  %y = tfm.silu %x : tensor<2x5x8xbf16>
+  tfm.yield %y : tensor<2x5x8xbf16>
+}
+// expected-error@-5 {{@narrow is never applied by the model}}
 // expected-error@+1 {{has no tfm.loss_term}}
 tfm.model @m max_sequence(8) {
 }

@@ -38,8 +38,9 @@ int main(int argc, char **argv) {
     llvm::errs() << "mega-opt: error: " << error << "\n";
     return static_cast<int>(mega::Code::Io);
   }
-  if (failed(mlir::MlirOptMain(file->os(), std::move(model), registry,
-                               mlir::MlirOptMainConfig::createFromCLOptions()))) {
+  if (failed(
+          mlir::MlirOptMain(file->os(), std::move(model), registry,
+                            mlir::MlirOptMainConfig::createFromCLOptions()))) {
     return static_cast<int>(mega::Code::Failed);
   }
   file->keep();

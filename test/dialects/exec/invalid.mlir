@@ -87,7 +87,7 @@ exec.function @launch_k2_shapes {
   %w = exec.argument 1 : !exec.buf<6x23xf32>
   %y = exec.argument 2 : !exec.buf<2x5x6xf32>
   // expected-error@+1 {{gemm}}
-  exec.launch "gemm"(%x, %w, %y) integers(0, 1, 0)
+  exec.launch "gemm"(%x, %w, %y) integers (0, 1, 0)
     : !exec.buf<2x5x24xf32>, !exec.buf<6x23xf32>, !exec.buf<2x5x6xf32>
 }
 
@@ -98,7 +98,7 @@ exec.function @launch_k2_integers {
   %w = exec.argument 1 : !exec.buf<6x24xf32>
   %y = exec.argument 2 : !exec.buf<2x5x6xf32>
   // expected-error@+1 {{integer}}
-  exec.launch "gemm"(%x, %w, %y) integers(0, 1)
+  exec.launch "gemm"(%x, %w, %y) integers (0, 1)
     : !exec.buf<2x5x24xf32>, !exec.buf<6x24xf32>, !exec.buf<2x5x6xf32>
 }
 

@@ -16,13 +16,13 @@ exec.function @layer.forward block("layer") frame(512) scratch(768) flops(99) {
   %g = exec.state "gradients" at 0 per_instance 65536 : !exec.buf<8x8xf32>
   // CHECK: exec.slice %{{.*}}[8] : <2x5x24xf32> -> <2x5x8xf32 stride 24>
   %k = exec.slice %a[8] : !exec.buf<2x5x24xf32> -> !exec.buf<2x5x8xf32 stride 24>
-  // CHECK: exec.launch "gemm"(%{{.*}}, %{{.*}}, %{{.*}}) integers(0, 1, 0) : !exec.buf<2x5x8xf32>, !exec.buf<8x8xf32>, !exec.buf<2x5x8xf32 stride 24>
-  exec.launch "gemm"(%x, %w, %k) integers(0, 1, 0)
+  // CHECK: exec.launch "gemm"(%{{.*}}, %{{.*}}, %{{.*}}) integers (0, 1, 0) : !exec.buf<2x5x8xf32>, !exec.buf<8x8xf32>, !exec.buf<2x5x8xf32 stride 24>
+  exec.launch "gemm"(%x, %w, %k) integers (0, 1, 0)
     : !exec.buf<2x5x8xf32>, !exec.buf<8x8xf32>, !exec.buf<2x5x8xf32 stride 24>
   %n = exec.alloc scratch : !exec.buf<i64>
   %s = exec.alloc scratch : !exec.buf<f32>
-  // CHECK: exec.launch "loss_seed"(%{{.*}}, %{{.*}}) floats(0.25) : !exec.buf<i64>, !exec.buf<f32>
-  exec.launch "loss_seed"(%n, %s) floats(0.25) : !exec.buf<i64>, !exec.buf<f32>
+  // CHECK: exec.launch "loss_seed"(%{{.*}}, %{{.*}}) floats (0.25) : !exec.buf<i64>, !exec.buf<f32>
+  exec.launch "loss_seed"(%n, %s) floats (0.25) : !exec.buf<i64>, !exec.buf<f32>
 }
 
 // CHECK-LABEL: exec.function @empty {
