@@ -84,7 +84,8 @@ TEST_F(MegaDataTest, WrongUsageNamesWhatIsWrong) {
   EXPECT_EQ(error, "mega-data: error: unknown command tokenise (commands: "
                    "tokenize, inspect, samples); see mega-data --help\n");
   run("");
-  EXPECT_THAT(error, StartsWith("mega-data: error: no command (commands: tokenize"));
+  EXPECT_THAT(error,
+              StartsWith("mega-data: error: no command (commands: tokenize"));
   run("tokenize text -o a --tokenizer bpe.json");
   EXPECT_THAT(error, HasSubstr("--tokenizer: bpe.json not in {byte}"));
 }
