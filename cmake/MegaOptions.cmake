@@ -53,10 +53,12 @@ set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
 set(CMAKE_BUILD_RPATH "$ORIGIN/../lib")
 add_link_options(-Wl,--disable-new-dtags)
 
-# mega_tool(name SOURCES ... [LINK ...]): an installed executable.
+# mega_tool(name SOURCES ... [LINK ...]): an executable, installed with the rest
+# or, as component `name`, on its own.
 function(mega_tool name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE mega_options ${ARG_LINK})
-  install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
+    COMPONENT ${name})
 endfunction()

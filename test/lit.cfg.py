@@ -1,5 +1,6 @@
 # Compiler and command-line tests: .mlir and .test files run by lit.
 import os
+import shutil
 import sys
 
 import lit.formats
@@ -20,9 +21,23 @@ llvm_config.add_tool_substitutions(
     [config.mega_tools_dir, config.llvm_tools_dir])
 config.substitutions += [
     ("%bin", config.mega_tools_dir),
+    ("%build", config.mega_build_dir),
+    ("%source", config.mega_source_dir),
     ("%examples", os.path.join(config.mega_source_dir, "examples")),
     ("%dialects", os.path.join(config.mega_source_dir, "dialects")),
     # `%exits 74 megac ...` wants that exit code; `not` takes any but 0.
     ("%exits", f'"{sys.executable}" '
      + os.path.join(config.test_source_root, "tools", "exits.py")),
 ]
+
+# A test that needs a machine without our dependencies makes one: a Debian root
+# by debootstrap, entered with chroot. Both are for root only; elsewhere such a
+# test is reported as unsupported. The root is kept in build/, for all presets.
+if os.geteuid() == 0 and shutil.which("debootstrap"):
+    config.available_features.add("bare-root")
+config.substitutions.append(
+    ("%bare_root", os.path.join(config.mega_source_dir, "build", "bare-root")))
+
+# Sanitizers want /proc and libraries of the compiler.
+if config.mega_sanitize:
+    config.available_features.add("sanitizer")

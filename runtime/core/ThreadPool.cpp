@@ -56,20 +56,39 @@ void ThreadPool::run(int64_t count, void *body, TaskFunction call) {
   function = call;
   tasks = count;
   next.store(0, std::memory_order_relaxed);
-  busy.store(static_cast<uint32_t>(helpers.size()), std::memory_order_relaxed);
+  entered.store(kOpen, std::memory_order_release);
   generation.fetch_add(1, std::memory_order_release);
   generation.notify_all();
   drain(0);
-  for (int spin = 0;; ++spin) {
-    const uint32_t left = busy.load(std::memory_order_acquire);
-    if (left == 0) {
-      return;
-    }
+  // Every task is taken. Helpers that have not entered by now are not waited
+  // for: on a busy machine they may not run for milliseconds.
+  uint32_t left = entered.fetch_sub(kOpen, std::memory_order_acquire) - kOpen;
+  for (int spin = 0; left != 0; ++spin) {
     if (spin < kSpins) {
       pause();
     } else {
-      busy.wait(left, std::memory_order_acquire);
+      entered.wait(left, std::memory_order_acquire);
     }
+    left = entered.load(std::memory_order_acquire);
+  }
+}
+
+bool ThreadPool::enter() {
+  uint32_t now = entered.load(std::memory_order_acquire);
+  while ((now & kOpen) != 0) {
+    // Acquires what run() wrote before it opened the loop.
+    if (entered.compare_exchange_weak(now, now + 1,
+                                      std::memory_order_acquire)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void ThreadPool::leave() {
+  // The caller sleeps only once it has closed the loop.
+  if (entered.fetch_sub(1, std::memory_order_release) == 1) {
+    entered.notify_one();
   }
 }
 
@@ -94,14 +113,14 @@ void ThreadPool::work(int thread) {
       pause();
     }
     generation.wait(seen, std::memory_order_acquire);
-    // One generation per loop: the caller waits for `busy` before the next.
-    ++seen;
+    // May be several loops later: the one to help with is the one that is open.
+    seen = generation.load(std::memory_order_acquire);
     if (stopping.load(std::memory_order_relaxed)) {
       return;
     }
-    drain(thread);
-    if (busy.fetch_sub(1, std::memory_order_release) == 1) {
-      busy.notify_one();
+    if (enter()) {
+      drain(thread);
+      leave();
     }
   }
 }

@@ -4,7 +4,9 @@
 // once and sleep on a futex (std::atomic::wait) between loops. How a loop is
 // cut into tasks is the kernel's business and must not depend on the number of
 // threads; which thread runs a task does not matter, so results are the same
-// bits for any number.
+// bits for any number. A loop ends when its tasks are done, whether or not all
+// helpers woke up in time: a machine with other work slows it down, but no
+// more.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MEGA_RUNTIME_CORE_THREADPOOL_H
@@ -48,6 +50,9 @@ private:
   void run(int64_t tasks, void *closure, TaskFunction function);
   void work(int thread);
   void drain(int thread);
+  /// Whether the loop in progress is open and this helper now takes part.
+  bool enter();
+  void leave();
 
   struct AlignedFree {
     void operator()(std::byte *data) const;
@@ -56,13 +61,17 @@ private:
   size_t scratchBytes;
   std::vector<std::thread> helpers;
 
-  // The loop in progress. `generation` publishes it to the helpers.
+  /// Bit of `entered`: helpers may still enter.
+  static constexpr uint32_t kOpen = uint32_t{1} << 31;
+
+  // The loop in progress. `generation` wakes the helpers; `entered` admits them
+  // and counts those inside. It is 0 when nobody touches what follows.
   void *closure = nullptr;
   TaskFunction function = nullptr;
   int64_t tasks = 0;
   alignas(64) std::atomic<int64_t> next{0};
   alignas(64) std::atomic<uint32_t> generation{0};
-  alignas(64) std::atomic<uint32_t> busy{0};
+  alignas(64) std::atomic<uint32_t> entered{0};
   std::atomic<bool> stopping{false};
 };
 

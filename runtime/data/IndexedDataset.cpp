@@ -82,7 +82,15 @@ std::string_view name(TokenType type) {
 
 StatusOr<IndexedDataset> IndexedDataset::open(const std::string &prefix) {
   IndexedDataset dataset;
-  MEGA_ASSIGN_OR_RETURN(dataset.index, MappedFile::open(prefix + ".idx"));
+  auto index = MappedFile::open(prefix + ".idx");
+  for (const std::string_view suffix : {".idx", ".bin"}) {
+    if (!index.isOk() && prefix.ends_with(suffix)) {
+      return ioError("{}; a dataset is named without {}: {}",
+                     index.status().message(), suffix,
+                     prefix.substr(0, prefix.size() - suffix.size()));
+    }
+  }
+  MEGA_ASSIGN_OR_RETURN(dataset.index, std::move(index));
   MEGA_ASSIGN_OR_RETURN(dataset.bin, MappedFile::open(prefix + ".bin"));
   MEGA_RETURN_IF_ERROR(dataset.checkHeader());
   MEGA_RETURN_IF_ERROR(dataset.checkSequences());

@@ -187,4 +187,35 @@ void Progress::write(std::string_view text) const {
                    "standard error");
 }
 
+EvaluationProgress::~EvaluationProgress() {
+  if (interactive && any) {
+    (void)writeFully(descriptor, std::as_bytes(std::span("\r\x1b[K", 4)),
+                     "standard error");
+  }
+}
+
+void EvaluationProgress::update(int64_t done, double now) {
+  const double elapsed = now - start;
+  const double left = elapsed * static_cast<double>(batches - done) /
+                      static_cast<double>(std::max<int64_t>(done, 1));
+  const bool due = interactive ? elapsed >= 0.5 && now - lastShown >= 0.1
+                   : any       ? now - lastShown >= 30
+                               : elapsed + left >= 10;
+  if (!due || done >= batches) {
+    return;
+  }
+  any = true;
+  lastShown = now;
+  std::array<char, 32> duration;
+  std::array<char, 128> line;
+  const char *end = fmt::format_to(
+      line.data(), "{}evaluating {}/{}  {} left{}", interactive ? "\r" : "",
+      done, batches,
+      std::string_view(duration.data(), formatDuration(duration.data(), left)),
+      interactive ? "\x1b[K" : "\n");
+  (void)writeFully(descriptor,
+                   std::as_bytes(std::span<const char>(line.data(), end)),
+                   "standard error");
+}
+
 } // namespace mega

@@ -82,6 +82,38 @@ private:
   bool stale = false;
 };
 
+/// The same for an evaluation, which is silent unless it takes long: on a
+/// terminal a line that is rewritten and at the end removed, elsewhere a plain
+/// line when the first batches promise more than ten seconds, and every thirty.
+///
+///   evaluating 12/345  0:20 left
+class EvaluationProgress {
+public:
+  explicit EvaluationProgress(int64_t batches, int descriptor = 2)
+      : EvaluationProgress(batches, descriptor, isInteractive(descriptor),
+                           steadySeconds()) {}
+  EvaluationProgress(int64_t batches, int descriptor, bool interactive,
+                     double now)
+      : batches(batches), descriptor(descriptor), interactive(interactive),
+        start(now) {}
+  EvaluationProgress(const EvaluationProgress &) = delete;
+  EvaluationProgress &operator=(const EvaluationProgress &) = delete;
+  /// Removes the open line.
+  ~EvaluationProgress();
+
+  /// Reports that `done` batches are done.
+  void update(int64_t done, double now);
+  void update(int64_t done) { update(done, steadySeconds()); }
+
+private:
+  int64_t batches;
+  int descriptor;
+  bool interactive;
+  double start;
+  double lastShown = 0;
+  bool any = false;
+};
+
 } // namespace mega
 
 #endif // MEGA_RUNTIME_TELEMETRY_PROGRESS_H

@@ -2,9 +2,17 @@
 #ifndef MEGA_RUNTIME_TELEMETRY_STEPMETRICS_H
 #define MEGA_RUNTIME_TELEMETRY_STEPMETRICS_H
 
+#include <cmath>
 #include <cstdint>
+#include <limits>
 
 namespace mega {
+
+/// The sign of a NaN says nothing, and processors differ in it: without it, a
+/// run that diverges prints `nan` everywhere.
+inline double withoutNanSign(double value) {
+  return std::isnan(value) ? std::numeric_limits<double>::quiet_NaN() : value;
+}
 
 /// One finished step, over all ranks.
 struct StepMetrics {

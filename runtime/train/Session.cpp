@@ -1,8 +1,10 @@
 #include "runtime/train/Session.h"
 
 #include "runtime/checkpoint/Safetensors.h"
+#include "runtime/core/Files.h"
 #include "runtime/cpu/CpuKernels.h"
 #include "runtime/cpu/Gemm.h"
+#include "runtime/telemetry/Progress.h"
 
 #include <sched.h>
 
@@ -87,12 +89,16 @@ void Session::fill(const BatchLoader &loader, int64_t step, uint32_t ahead) {
 }
 
 EvalResult Session::evaluate(const BatchLoader &loader,
-                             const StepScalars &scalars) {
+                             const StepScalars &scalars, int64_t steps) {
   const uint32_t terms = length(plan->loss_terms());
   EvalResult result;
   std::array<double, 16> sums{};
   std::array<int64_t, 16> counts{};
-  for (int64_t step = 0; step < loader.stepsPerPass(); ++step) {
+  if (steps == 0 || steps > loader.stepsPerPass()) {
+    steps = loader.stepsPerPass();
+  }
+  EvaluationProgress progress(steps);
+  for (int64_t step = 0; step < steps; ++step) {
     fill(loader, step, 0);
     executor_->runStep(eval_, scalars, loader.firstRow(step, 0, 0));
     for (uint32_t term = 0; term < std::min<uint32_t>(terms, sums.size());
@@ -100,6 +106,7 @@ EvalResult Session::evaluate(const BatchLoader &loader,
       sums[term] += executor_->lossSum(term);
       counts[term] += executor_->lossCount(term);
     }
+    progress.update(step + 1);
   }
   for (uint32_t term = 0; term < std::min<uint32_t>(terms, sums.size());
        ++term) {
@@ -107,16 +114,32 @@ EvalResult Session::evaluate(const BatchLoader &loader,
                    static_cast<double>(std::max<int64_t>(counts[term], 1));
     result.tokens = std::max(result.tokens, counts[term]);
   }
+  result.loss = withoutNanSign(result.loss);
   return result;
 }
 
-Status dumpTensors(const Executor &executor, const DumpRequest &request) {
-  const bool gradients = request.what == DumpRequest::What::Gradients;
+namespace {
+std::string dumpPath(const DumpRequest &request) {
+  return request.directory + (request.what == DumpRequest::What::Gradients
+                                  ? "/gradients.safetensors"
+                                  : "/weights.safetensors");
+}
+} // namespace
+
+Status prepareDump(const DumpRequest &request) {
   std::error_code error;
   std::filesystem::create_directories(request.directory, error);
   if (error) {
     return ioError("cannot create {}: {}", request.directory, error.message());
   }
+  // Not committed: leaves no file, and an older one as it is.
+  MEGA_ASSIGN_OR_RETURN(const AtomicFile file,
+                        AtomicFile::create(dumpPath(request)));
+  return Status::ok();
+}
+
+Status dumpTensors(const Executor &executor, const DumpRequest &request) {
+  const bool gradients = request.what == DumpRequest::What::Gradients;
   std::map<std::string, View> views;
   std::vector<TensorInfo> tensors;
   for (const ParameterState &parameter : executor.parameters()) {
@@ -124,11 +147,9 @@ Status dumpTensors(const Executor &executor, const DumpRequest &request) {
     views[parameter.info.name] = view;
     tensors.push_back({parameter.info.name, view.type, parameter.info.shape});
   }
-  const std::string path =
-      request.directory +
-      (gradients ? "/gradients.safetensors" : "/weights.safetensors");
-  MEGA_ASSIGN_OR_RETURN(SafetensorsWriter writer,
-                        SafetensorsWriter::create(path, std::move(tensors)));
+  MEGA_ASSIGN_OR_RETURN(
+      SafetensorsWriter writer,
+      SafetensorsWriter::create(dumpPath(request), std::move(tensors)));
   for (const TensorInfo &info : std::vector<TensorInfo>(writer.tensors())) {
     const View &view = views[info.name];
     MEGA_RETURN_IF_ERROR(writer.append(

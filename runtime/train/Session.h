@@ -31,8 +31,10 @@ public:
 
   /// Fills the batch that the next step (or the one `ahead` later) reads.
   void fill(const BatchLoader &loader, int64_t step, uint32_t ahead);
-  /// Runs the eval entry point over every sample once.
-  EvalResult evaluate(const BatchLoader &loader, const StepScalars &scalars);
+  /// Runs the eval entry point over every sample once, or over the samples of
+  /// the first `steps` global batches if that is not 0.
+  EvalResult evaluate(const BatchLoader &loader, const StepScalars &scalars,
+                      int64_t steps);
 
   Executor &executor() { return *executor_; }
   uint32_t trainEntry() const { return train_; }
@@ -50,6 +52,8 @@ private:
   uint32_t labels_ = 0;
 };
 
+/// Makes the folder of a dump and checks that its file can be written.
+Status prepareDump(const DumpRequest &request);
 /// Writes all weights or gradients, by logical name, as safetensors.
 Status dumpTensors(const Executor &executor, const DumpRequest &request);
 /// Reads weights that dumpTensors wrote; names and shapes must agree.

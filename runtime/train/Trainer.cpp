@@ -91,6 +91,9 @@ Status train(const LoadedPlan &loaded, const TrainOptions &options) {
   MEGA_RETURN_IF_ERROR(checkOptions(options));
   MEGA_ASSIGN_OR_RETURN(const LearningRate learningRate,
                         LearningRate::create(options.learningRate));
+  for (const DumpRequest &dump : options.dumps) {
+    MEGA_RETURN_IF_ERROR_CONTEXT(prepareDump(dump), "--dump");
+  }
   MEGA_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,
                         Session::create(loaded, options.threads, options.seed));
   MEGA_ASSIGN_OR_RETURN(const BatchLoader loader,
@@ -144,8 +147,9 @@ Status train(const LoadedPlan &loaded, const TrainOptions &options) {
                      loader.firstRow(step - 1, 0, 0));
     prefetcher.wait();
     metrics.step = step;
-    metrics.loss = executor.loss();
-    metrics.gradientNorm = std::sqrt(executor.gradientSquareSum());
+    metrics.loss = withoutNanSign(executor.loss());
+    metrics.gradientNorm =
+        withoutNanSign(std::sqrt(executor.gradientSquareSum()));
     metrics.learningRate = scalars.lr;
     metrics.seconds = steadySeconds() - start;
     progress.update(metrics);
@@ -161,8 +165,9 @@ Status train(const LoadedPlan &loaded, const TrainOptions &options) {
     }
     MEGA_RETURN_IF_ERROR(dumpStep(executor, options, step));
     if (evaluatesAfter(step)) {
-      const EvalResult result = session->evaluate(*valid, scalars);
       progress.clear();
+      const EvalResult result =
+          session->evaluate(*valid, scalars, options.evalSteps);
       fmt::print(stderr, "step {}  validation loss {:.6f} over {} tokens\n",
                  step, result.loss, result.tokens);
       if (log) {
@@ -189,7 +194,7 @@ StatusOr<EvalResult> evaluate(const LoadedPlan &loaded,
       session->openData(options.data, options.seed, options.ignoreToken, true));
   StepScalars scalars;
   scalars.seed = options.seed;
-  return session->evaluate(loader, scalars);
+  return session->evaluate(loader, scalars, options.evalSteps);
 }
 
 } // namespace mega

@@ -36,6 +36,8 @@ struct TrainOptions {
   /// Evaluated every `evalEvery` steps and at the end; empty: never.
   std::string valid;
   int64_t evalEvery = 0;
+  /// Global batches of one evaluation; 0: the whole dataset.
+  int64_t evalSteps = 0;
   int64_t steps = 0;
   LearningRate::Options learningRate;
   float weightDecay = 0;
@@ -53,7 +55,9 @@ struct TrainOptions {
 };
 
 /// Trains. Progress and a summary go to stderr; errors are returned with the
-/// step they happened in.
+/// step they happened in. What dumps and the log need is made before step 1, so
+/// that no run is lost to a folder that cannot be written. An evaluation in
+/// between leaves the bits of the training as they are.
 Status train(const LoadedPlan &plan, const TrainOptions &options);
 
 struct EvalOptions {
@@ -63,6 +67,8 @@ struct EvalOptions {
   /// Weights as a safetensors file of logical tensors (from --dump); empty: the
   /// initial ones.
   std::string weights;
+  /// Global batches to read; 0: the whole dataset.
+  int64_t evalSteps = 0;
   int threads = 0;
   std::optional<int64_t> ignoreToken;
 };
@@ -71,7 +77,8 @@ struct EvalResult {
   double loss = 0;
   int64_t tokens = 0;
 };
-/// The token-mean loss over every sample of the data, once.
+/// The token-mean loss over every sample of the data, once; says on stderr how
+/// far it is if that takes long.
 StatusOr<EvalResult> evaluate(const LoadedPlan &plan,
                               const EvalOptions &options);
 

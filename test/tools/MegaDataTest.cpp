@@ -82,9 +82,10 @@ TEST_F(MegaDataTest, WrongUsageIsTwo) {
 TEST_F(MegaDataTest, WrongUsageNamesWhatIsWrong) {
   run("tokenise text -o a");
   EXPECT_EQ(error, "mega-data: error: unknown command tokenise (commands: "
-                   "tokenize, inspect); see mega-data --help\n");
+                   "tokenize, inspect, samples); see mega-data --help\n");
   run("");
-  EXPECT_THAT(error, StartsWith("mega-data: error: a subcommand is required"));
+  EXPECT_THAT(error,
+              StartsWith("mega-data: error: no command (commands: tokenize"));
   run("tokenize text -o a --tokenizer bpe.json");
   EXPECT_THAT(error, HasSubstr("--tokenizer: bpe.json not in {byte}"));
 }

@@ -4,11 +4,9 @@
 #include "runtime/plan/Verifier.h"
 #include "runtime/train/Trainer.h"
 #include "tools/megart/RunConfig.h"
+#include "tools/support/CommandLine.h"
 
-#include <CLI/CLI.hpp>
-
-#include <cctype>
-#include <cstdio>
+#include <vector>
 
 using namespace mega;
 
@@ -57,13 +55,6 @@ Status runEval(const std::string &path, const EvalOptions &options) {
   return Status::ok();
 }
 
-Status print(std::string_view text) {
-  const bool done =
-      std::fwrite(text.data(), 1, text.size(), stdout) == text.size() &&
-      std::fflush(stdout) == 0;
-  return done ? Status::ok() : osError("write", "standard output");
-}
-
 Status runInspect(const std::string &path, bool json) {
   MEGA_ASSIGN_OR_RETURN(const LoadedPlan plan, loadPlanFile(path));
   MEGA_RETURN_IF_ERROR(print(json ? inspectJson(plan) : inspectText(plan)));
@@ -72,151 +63,188 @@ Status runInspect(const std::string &path, bool json) {
   return Status::ok();
 }
 
-/// CLI11's complaint in our words.
-Status usage(const CLI::App &app, const CLI::ParseError &error, int argc,
-             char **argv) {
-  std::string what = error.what();
-  if (app.get_subcommands().empty() && argc > 1 && argv[1][0] != '-') {
-    std::string commands;
-    for (const CLI::App *command : app.get_subcommands({})) {
-      commands += (commands.empty() ? "" : ", ") + command->get_name();
-    }
-    what = fmt::format("unknown command {} (commands: {})", argv[1], commands);
-  } else if (what.size() > 1 && std::isupper(what[0]) &&
-             std::islower(what[1])) {
-    what[0] = static_cast<char>(std::tolower(what[0]));
-  }
-  return usageError("{}; see megart --help", what);
+/// The tool, and the plans it runs: what a bug report needs.
+std::string version() {
+  return fmt::format("megart {}, plan format {}, schema {:016x}, device cpu\n",
+                     MEGA_VERSION, kPlanVersion, kPlanSchema);
 }
 
-int finish(const Status &status) {
-  if (!status.isOk()) {
-    fmt::print(stderr, "megart: error: {}\n", status.message());
+struct TrainCommand {
+  TrainOptions options;
+  std::string schedule = "constant";
+  std::vector<std::string> dumps;
+  std::string config;
+  int64_t decaySteps = 0;
+};
+
+void addCommon(CLI::App &command, std::string &plan) {
+  command.get_formatter()->column_width(24);
+  command.add_option("PLAN", plan, "plan made by megac")
+      ->option_text(" ")
+      ->required();
+}
+
+/// An option with one value, called `value` in the help.
+template <typename T>
+CLI::Option *addValue(CLI::App &command, const char *name, T &variable,
+                      const char *value, const std::string &help) {
+  return command.add_option(name, variable, help)->option_text(value);
+}
+
+/// The same with a default that the help states.
+template <typename T>
+CLI::Option *addDefault(CLI::App &command, const char *name, T &variable,
+                        const char *value, const char *help) {
+  return addValue(command, name, variable, value,
+                  fmt::format("{} ({})", help, variable));
+}
+
+void addData(CLI::App &command, std::string &data) {
+  addValue(command, "--data", data, "PREFIX",
+           "dataset PREFIX.bin, PREFIX.idx (required)");
+}
+
+/// What train and eval share.
+template <typename Options>
+void addRun(CLI::App &command, Options &options, int64_t &ignoreToken) {
+  addDefault(command, "--seed", options.seed, "N",
+             "of weights, dropout, order of samples")
+      ->check(wholeNumber());
+  addValue(command, "--threads", options.threads, "N",
+           "threads (all usable processors)")
+      ->check(wholeNumber(1, 1024));
+  addValue(command, "--ignore-token", ignoreToken, "ID",
+           "labels equal to it do not count (none)")
+      ->check(wholeNumber());
+  addDefault(command, "--eval-steps", options.evalSteps, "N",
+             "batches of an evaluation; 0: the whole dataset")
+      ->check(wholeNumber());
+}
+
+void addTrain(CLI::App &command, TrainCommand &train) {
+  TrainOptions &options = train.options;
+  LearningRate::Options &rate = options.learningRate;
+  addValue(command, "--steps", options.steps, "N", "optimizer steps (required)")
+      ->check(wholeNumber(1, int64_t{1} << 40));
+  addValue(command, "--lr", rate.peak, "F", "peak learning rate (required)")
+      ->check(positive());
+  addDefault(command, "--lr-schedule", train.schedule, "S",
+             "constant, linear, cosine, wsd");
+  addDefault(command, "--min-lr", rate.minimum, "F",
+             "rate at the end of the schedule")
+      ->check(nonNegative());
+  addDefault(command, "--warmup-steps", rate.warmupSteps, "N",
+             "steps of linear warm-up")
+      ->check(wholeNumber());
+  addValue(command, "--decay-steps", train.decaySteps, "N",
+           "steps of wsd's decay (a fifth of --steps)")
+      ->check(wholeNumber(1));
+  addDefault(command, "--weight-decay", options.weightDecay, "F",
+             "decoupled decay of matrices")
+      ->check(nonNegative());
+  addDefault(command, "--beta1", options.beta1, "F",
+             "AdamW's decay of the gradient's mean")
+      ->check(fraction());
+  addDefault(command, "--beta2", options.beta2, "F",
+             "AdamW's decay of the gradient's square")
+      ->check(fraction());
+  addDefault(command, "--epsilon", options.epsilon, "F",
+             "added to AdamW's denominator")
+      ->check(positive());
+  addDefault(command, "--clip", options.clip, "F",
+             "largest gradient norm; 0: no clipping")
+      ->check(nonNegative());
+  addValue(command, "--valid", options.valid, "PREFIX",
+           "dataset to evaluate on, at the end (none)");
+  addValue(command, "--eval-every", options.evalEvery, "N",
+           "and every N steps (only at the end)")
+      ->check(wholeNumber(1));
+}
+
+void addOutput(CLI::App &command, TrainCommand &train) {
+  addValue(command, "--log-file", train.options.logFile, "PATH",
+           "metrics, a JSON object per line (none)");
+  addValue(command, "--dump", train.dumps, "WHAT",
+           "weights@STEP=DIR or gradients@STEP=DIR; repeatable")
+      ->allow_extra_args(false);
+  addValue(command, "--config", train.config, "FILE",
+           "these options in TOML; the command line wins");
+}
+
+/// What the parser cannot require because a TOML file may have it.
+Status checkRequired(const CLI::App &command) {
+  for (const char *name : {"--data", "--steps", "--lr"}) {
+    const CLI::Option *option = command.get_option_no_throw(name);
+    if (option && option->empty()) {
+      return usageError("{} is required; see megart {} --help", name,
+                        command.get_name());
+    }
   }
-  return static_cast<int>(status.code());
+  return Status::ok();
+}
+
+Status run(int argc, char **argv, CLI::App &app) {
+  std::string plan;
+  int64_t ignoreToken = -1;
+  TrainCommand train;
+  CLI::App &trainCommand = *app.add_subcommand("train", "Train a plan on data");
+  addCommon(trainCommand, plan);
+  addData(trainCommand, train.options.data);
+  addTrain(trainCommand, train);
+  addRun(trainCommand, train.options, ignoreToken);
+  addOutput(trainCommand, train);
+
+  EvalOptions evaluation;
+  CLI::App &evalCommand =
+      *app.add_subcommand("eval", "Mean loss of a plan over a dataset");
+  addCommon(evalCommand, plan);
+  addData(evalCommand, evaluation.data);
+  addRun(evalCommand, evaluation, ignoreToken);
+  addValue(evalCommand, "--weights", evaluation.weights, "PATH",
+           "safetensors of logical tensors (initial weights)");
+
+  CLI::App &inspectCommand =
+      *app.add_subcommand("inspect", "Print what a plan does and needs");
+  addCommon(inspectCommand, plan);
+  bool json = false;
+  inspectCommand.add_flag("--json", json, "print JSON");
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForVersion &) {
+    return print(version());
+  } catch (const CLI::Success &) {
+    return print(app.help());
+  } catch (const CLI::ParseError &error) {
+    return usage(app, error, argc, argv);
+  }
+  if (inspectCommand.parsed()) {
+    return runInspect(plan, json);
+  }
+  CLI::App &command = trainCommand.parsed() ? trainCommand : evalCommand;
+  if (!train.config.empty()) {
+    MEGA_RETURN_IF_ERROR(applyConfig(command, train.config));
+  }
+  MEGA_RETURN_IF_ERROR(checkRequired(command));
+  if (!command.get_option("--ignore-token")->empty()) {
+    train.options.ignoreToken = ignoreToken;
+    evaluation.ignoreToken = ignoreToken;
+  }
+  if (evalCommand.parsed()) {
+    return runEval(plan, evaluation);
+  }
+  if (train.decaySteps > 0) {
+    train.options.learningRate.decaySteps = train.decaySteps;
+  }
+  return runTrain(plan, train.options, train.schedule, train.dumps);
 }
 
 } // namespace
 
 int main(int argc, char **argv) {
   CLI::App app("Runs compiled plans.", "megart");
-  app.set_version_flag("--version", "megart " MEGA_VERSION);
+  app.set_version_flag("--version", MEGA_VERSION);
   app.require_subcommand(1);
   app.footer(kFooter);
-
-  std::string plan;
-  TrainOptions training;
-  EvalOptions evaluation;
-  std::string schedule = "constant";
-  std::vector<std::string> dumps;
-  std::string config;
-  int64_t ignoreToken = -1;
-  int64_t decaySteps = 0;
-
-  CLI::App *trainCommand = app.add_subcommand("train", "Train a plan on data");
-  const auto addCommon = [&](CLI::App *command, std::string &data,
-                             uint64_t &seed, int &threads) {
-    command->add_option("PLAN", plan, "Plan made by megac")->required();
-    command->add_option("--data", data, "Dataset: PREFIX.bin and PREFIX.idx")
-        ->type_name("PREFIX");
-    command->add_option("--seed", seed, "Seed of weights, dropout and order")
-        ->capture_default_str();
-    command
-        ->add_option("--threads", threads,
-                     "Threads of a rank (default: all usable processors)")
-        ->check(CLI::Range(1, 1024));
-    command->add_option("--ignore-token", ignoreToken,
-                        "Labels equal to this id do not count");
-  };
-  addCommon(trainCommand, training.data, training.seed, training.threads);
-  trainCommand->add_option("--steps", training.steps, "Optimizer steps")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
-  trainCommand->add_option("--valid", training.valid, "Dataset to evaluate on")
-      ->type_name("PREFIX");
-  trainCommand
-      ->add_option("--eval-every", training.evalEvery,
-                   "Evaluate every N steps (default: at the end)")
-      ->check(CLI::PositiveNumber);
-  trainCommand
-      ->add_option("--lr", training.learningRate.peak, "Peak learning rate")
-      ->check(CLI::PositiveNumber);
-  trainCommand
-      ->add_option("--lr-schedule", schedule, "constant, linear, cosine or wsd")
-      ->capture_default_str();
-  trainCommand
-      ->add_option("--min-lr", training.learningRate.minimum,
-                   "Rate at the end of the schedule")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  trainCommand
-      ->add_option("--warmup-steps", training.learningRate.warmupSteps,
-                   "Steps of linear warm-up")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  trainCommand->add_option("--decay-steps", decaySteps, "Steps of wsd's decay")
-      ->check(CLI::PositiveNumber);
-  trainCommand
-      ->add_option("--weight-decay", training.weightDecay,
-                   "Decoupled decay of matrices")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  trainCommand
-      ->add_option("--clip", training.clip,
-                   "Largest global gradient norm; 0: no clipping")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  trainCommand->add_option("--log-file", training.logFile,
-                           "Metrics, a JSON object per line");
-  trainCommand->add_option("--dump", dumps,
-                           "gradients@STEP=DIR or weights@STEP=DIR");
-  trainCommand->add_option(
-      "--config", config,
-      "TOML file with any of these options; the command line wins");
-
-  CLI::App *evalCommand =
-      app.add_subcommand("eval", "Mean loss of a plan over a dataset");
-  addCommon(evalCommand, evaluation.data, evaluation.seed, evaluation.threads);
-  evalCommand->add_option("--weights", evaluation.weights,
-                          "safetensors of logical tensors");
-
-  CLI::App *inspectCommand =
-      app.add_subcommand("inspect", "Print what a plan does and needs");
-  inspectCommand->add_option("PLAN", plan, "Plan made by megac")->required();
-  bool json = false;
-  inspectCommand->add_flag("--json", json, "Print JSON");
-
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success &request) {
-    return app.exit(request);
-  } catch (const CLI::ParseError &error) {
-    return finish(usage(app, error, argc, argv));
-  }
-  if (inspectCommand->parsed()) {
-    return finish(runInspect(plan, json));
-  }
-  CLI::App *command = trainCommand->parsed() ? trainCommand : evalCommand;
-  if (!config.empty()) {
-    if (Status status = applyConfig(*command, config); !status.isOk()) {
-      return finish(status);
-    }
-  }
-  for (const char *name : {"--data", "--steps", "--lr"}) {
-    if (CLI::Option *option = command->get_option_no_throw(name);
-        option && option->empty()) {
-      return finish(usageError("{} is required; see megart {} --help", name,
-                               command->get_name()));
-    }
-  }
-  if (!command->get_option("--ignore-token")->empty()) {
-    training.ignoreToken = ignoreToken;
-    evaluation.ignoreToken = ignoreToken;
-  }
-  if (evalCommand->parsed()) {
-    return finish(runEval(plan, evaluation));
-  }
-  if (decaySteps > 0) {
-    training.learningRate.decaySteps = decaySteps;
-  }
-  return finish(runTrain(plan, training, schedule, dumps));
+  return finish(app, run(argc, argv, app));
 }
