@@ -31,14 +31,6 @@ std::string humanBytes(uint64_t bytes) {
                    : fmt::format("{:.4g} {}", value, kUnits[unit]);
 }
 
-uint64_t plannedBytes(const plan::Plan &plan) {
-  uint64_t total = 0;
-  for (const plan::Region *region : *plan.regions()) {
-    total += region->bytes() * region->copies();
-  }
-  return total;
-}
-
 uint64_t modelFlops(const plan::Plan &plan) {
   uint64_t flops = 0;
   const plan::EntryPoint *train = plan.entry_points()->Get(0);
@@ -62,12 +54,12 @@ namespace {
 
 void reportMemory(const plan::Plan &plan, std::string &out) {
   auto to = std::back_inserter(out);
-  const uint64_t total = plannedBytes(plan);
+  const uint64_t total = allocatedBytes(plan);
   fmt::format_to(to, "memory of a rank{:>34}{:>13}{:>8}\n", "bytes", "",
                  "share");
   std::map<plan::Part, uint64_t> parts;
   for (const plan::Region *region : *plan.regions()) {
-    parts[region->part()] += region->bytes() * region->copies();
+    parts[region->part()] += allocatedBytes(*region);
   }
   const auto line = [&](const std::string &name, uint64_t bytes) {
     fmt::format_to(to, "  {:<32}{:>16}{:>13}{:>7.1f}%\n", name,
@@ -86,7 +78,7 @@ void reportMemory(const plan::Plan &plan, std::string &out) {
         line("  " + region->name()->str() +
                  (region->copies() > 1 ? fmt::format(" (x{})", region->copies())
                                        : ""),
-             region->bytes() * region->copies());
+             allocatedBytes(*region));
       }
     }
   }

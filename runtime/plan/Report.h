@@ -13,9 +13,6 @@ std::string withThousands(uint64_t number);
 /// `1.23 GiB`, three digits.
 std::string humanBytes(uint64_t bytes);
 
-/// Planned bytes of one rank: the sum over regions.
-uint64_t plannedBytes(const plan::Plan &plan);
-
 /// Floating-point operations of the model in one step: three times those of the
 /// forward's matrix products (the backward has two for each). What the plan
 /// recomputes is not counted; Plan.flops_per_step counts what it executes.

@@ -12,6 +12,7 @@
 #include "runtime/train/Trainer.h"
 
 #include <memory>
+#include <vector>
 
 namespace mega {
 
@@ -29,8 +30,13 @@ public:
                                  std::optional<int64_t> ignoreToken,
                                  bool once) const;
 
-  /// Fills the batch that the next step (or the one `ahead` later) reads.
-  void fill(const BatchLoader &loader, int64_t step, uint32_t ahead);
+  /// Fills the inputs of the next step with the batch of `step` (from 0).
+  void fill(const BatchLoader &loader, int64_t step) {
+    fillAt(loader, step, executor_->stepsDone());
+  }
+  /// The same for step number `at` of the executor, evaluations included; from
+  /// any thread (Executor.h).
+  void fillAt(const BatchLoader &loader, int64_t step, uint64_t at);
   /// Runs the eval entry point over every sample once.
   EvalResult evaluate(const BatchLoader &loader, const StepScalars &scalars);
 
@@ -39,6 +45,11 @@ public:
   int64_t microBatches() const;
 
 private:
+  struct TermTotal {
+    double sum = 0;
+    int64_t count = 0;
+  };
+
   Session() = default;
 
   const plan::Plan *plan = nullptr;
@@ -48,11 +59,14 @@ private:
   uint32_t eval_ = 0;
   uint32_t tokens_ = 0;
   uint32_t labels_ = 0;
+  /// Per loss term, of the evaluation in progress.
+  std::vector<TermTotal> totals;
 };
 
 /// Writes all weights or gradients, by logical name, as safetensors.
 Status dumpTensors(const Executor &executor, const DumpRequest &request);
-/// Reads weights that dumpTensors wrote; names and shapes must agree.
+/// Reads weights that dumpTensors wrote. Code::BadInput, with no weight
+/// changed, if a tensor is missing or has another type or shape.
 Status loadWeights(Executor &executor, const std::string &path);
 
 } // namespace mega
