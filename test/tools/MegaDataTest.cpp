@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
+#include <algorithm>
+
 using mega::test::readFile;
 using mega::test::TemporaryDirectory;
 using mega::test::writeFile;
@@ -82,7 +84,7 @@ TEST_F(MegaDataTest, WrongUsageIsTwo) {
 TEST_F(MegaDataTest, WrongUsageNamesWhatIsWrong) {
   run("tokenise text -o a");
   EXPECT_EQ(error, "mega-data: error: unknown command tokenise (commands: "
-                   "tokenize, inspect); see mega-data --help\n");
+                   "tokenize, inspect, samples); see mega-data --help\n");
   run("");
   EXPECT_THAT(error, StartsWith("mega-data: error: a subcommand is required"));
   run("tokenize text -o a --tokenizer bpe.json");

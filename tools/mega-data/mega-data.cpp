@@ -4,10 +4,7 @@
 #include "runtime/data/DescribeDataset.h"
 #include "runtime/data/SampleOrder.h"
 #include "runtime/data/TokenizeFiles.h"
-
-#include <CLI/CLI.hpp>
-
-#include <cstdio>
+#include "tools/CommandLine.h"
 
 using namespace mega;
 
@@ -22,13 +19,6 @@ constexpr const char *kFooter =
     "  mega-data samples data/book --seq-length 64 --global-batch-size 8\n"
     "\n"
     "Exit codes: 0 ok, 2 wrong usage, 65 bad data, 74 input/output error\n";
-
-Status print(std::string_view text) {
-  const bool done =
-      std::fwrite(text.data(), 1, text.size(), stdout) == text.size() &&
-      std::fflush(stdout) == 0;
-  return done ? Status::ok() : osError("write", "standard output");
-}
 
 Status tokenize(const TokenizeOptions &options) {
   MEGA_ASSIGN_OR_RETURN(const TokenizeCounts counts, tokenizeFiles(options));
@@ -82,26 +72,6 @@ Status samples(const SamplesOptions &options) {
     text += "]";
   }
   return print(text + "\n]}\n");
-}
-
-/// CLI11's complaint in our words.
-Status usage(const CLI::App &app, const CLI::ParseError &error, int argc,
-             char **argv) {
-  std::string what = error.what();
-  if (app.get_subcommands().empty() && argc > 1 && argv[1][0] != '-') {
-    what = fmt::format(
-        "unknown command {} (commands: tokenize, inspect, samples)", argv[1]);
-  } else if (!what.empty() && what[0] >= 'A' && what[0] <= 'Z') {
-    what[0] += 'a' - 'A';
-  }
-  return usageError("{}; see mega-data --help", what);
-}
-
-int report(const Status &status) {
-  if (!status.isOk()) {
-    fmt::print(stderr, "mega-data: error: {}\n", status.message());
-  }
-  return static_cast<int>(status.code());
 }
 
 } // namespace
@@ -170,11 +140,11 @@ int main(int argc, char **argv) {
     // --help, --version.
     return app.exit(request);
   } catch (const CLI::ParseError &error) {
-    return report(usage(app, error, argc, argv));
+    return finish(app, usageStatus(app, error, argc, argv));
   }
   if (samplesCommand->parsed()) {
-    return report(samples(order));
+    return finish(app, samples(order));
   }
-  return report(tokenizeCommand->parsed() ? tokenize(options)
-                                          : inspect(prefix, firstTokens));
+  return finish(app, tokenizeCommand->parsed() ? tokenize(options)
+                                               : inspect(prefix, firstTokens));
 }

@@ -1,13 +1,10 @@
 //===- megart.cpp - Runs plans: the command line --------------------------===//
-#include "runtime/core/Files.h"
 #include "runtime/plan/Inspect.h"
 #include "runtime/plan/Verifier.h"
 #include "runtime/train/Trainer.h"
+#include "tools/CommandLine.h"
 #include "tools/megart/RunConfig.h"
 
-#include <CLI/CLI.hpp>
-
-#include <cctype>
 #include <cstdio>
 
 using namespace mega;
@@ -57,43 +54,12 @@ Status runEval(const std::string &path, const EvalOptions &options) {
   return Status::ok();
 }
 
-Status print(std::string_view text) {
-  const bool done =
-      std::fwrite(text.data(), 1, text.size(), stdout) == text.size() &&
-      std::fflush(stdout) == 0;
-  return done ? Status::ok() : osError("write", "standard output");
-}
-
 Status runInspect(const std::string &path, bool json) {
   MEGA_ASSIGN_OR_RETURN(const LoadedPlan plan, loadPlanFile(path));
   MEGA_RETURN_IF_ERROR(print(json ? inspectJson(plan) : inspectText(plan)));
   // Printed first: a plan that computes nonsense is one to look at.
   MEGA_RETURN_IF_ERROR_CONTEXT(verifyPlan(plan.root()), "{}", path);
   return Status::ok();
-}
-
-/// CLI11's complaint in our words.
-Status usage(const CLI::App &app, const CLI::ParseError &error, int argc,
-             char **argv) {
-  std::string what = error.what();
-  if (app.get_subcommands().empty() && argc > 1 && argv[1][0] != '-') {
-    std::string commands;
-    for (const CLI::App *command : app.get_subcommands({})) {
-      commands += (commands.empty() ? "" : ", ") + command->get_name();
-    }
-    what = fmt::format("unknown command {} (commands: {})", argv[1], commands);
-  } else if (what.size() > 1 && std::isupper(what[0]) &&
-             std::islower(what[1])) {
-    what[0] = static_cast<char>(std::tolower(what[0]));
-  }
-  return usageError("{}; see megart --help", what);
-}
-
-int finish(const Status &status) {
-  if (!status.isOk()) {
-    fmt::print(stderr, "megart: error: {}\n", status.message());
-  }
-  return static_cast<int>(status.code());
 }
 
 } // namespace
@@ -190,22 +156,22 @@ int main(int argc, char **argv) {
   } catch (const CLI::Success &request) {
     return app.exit(request);
   } catch (const CLI::ParseError &error) {
-    return finish(usage(app, error, argc, argv));
+    return finish(app, usageStatus(app, error, argc, argv));
   }
   if (inspectCommand->parsed()) {
-    return finish(runInspect(plan, json));
+    return finish(app, runInspect(plan, json));
   }
   CLI::App *command = trainCommand->parsed() ? trainCommand : evalCommand;
   if (!config.empty()) {
     if (Status status = applyConfig(*command, config); !status.isOk()) {
-      return finish(status);
+      return finish(app, status);
     }
   }
   for (const char *name : {"--data", "--steps", "--lr"}) {
     if (CLI::Option *option = command->get_option_no_throw(name);
         option && option->empty()) {
-      return finish(usageError("{} is required; see megart {} --help", name,
-                               command->get_name()));
+      return finish(app, usageError("{} is required; see megart {} --help",
+                                    name, command->get_name()));
     }
   }
   if (!command->get_option("--ignore-token")->empty()) {
@@ -213,10 +179,10 @@ int main(int argc, char **argv) {
     evaluation.ignoreToken = ignoreToken;
   }
   if (evalCommand->parsed()) {
-    return finish(runEval(plan, evaluation));
+    return finish(app, runEval(plan, evaluation));
   }
   if (decaySteps > 0) {
     training.learningRate.decaySteps = decaySteps;
   }
-  return finish(runTrain(plan, training, schedule, dumps));
+  return finish(app, runTrain(plan, training, schedule, dumps));
 }
