@@ -4,7 +4,7 @@
 # nothing when all packages are there. Set MEGA_SKIP_INSTALL=1 to never install.
 set -euo pipefail
 
-compiler=(g++ cmake ninja-build ccache git pkg-config
+compiler=(g++ cmake ninja-build ccache git pkgconf
   libmlir-22-dev mlir-22-tools llvm-22-dev llvm-22-tools)
 runtime=(libflatbuffers-dev flatbuffers-compiler libopenblas-serial-dev
   libhwy-dev libcli11-dev nlohmann-json3-dev libtomlplusplus-dev libfmt-dev
