@@ -495,8 +495,6 @@ constexpr Access kReadWrite = Access::ReadWrite;
 constexpr Access kAccumulate = Access::WriteOrAccumulate;
 constexpr Access kScratch = Access::Scratch;
 
-// Out of memory before main() is the end in any case.
-// NOLINTNEXTLINE(bugprone-throwing-static-initialization)
 const std::array<KernelSpec, kKernelCount> kSpecs = {{
     // c (+)= op(a) * op(b), op transposing the row matrix when its flag is 1.
     {Kernel::Gemm,
