@@ -49,10 +49,13 @@ public:
   /// A root for side-by-side columns of several data.
   int addPackedRoot(int64_t rows, int64_t rowSize, int64_t elementBytes);
 
+  /// A launch that writes data uses it as well, so call useAt too: else a
+  /// result that nobody reads could share memory with another one of its
+  /// launch.
   void defineAt(int data, int64_t launch);
   void useAt(int data, int64_t launch);
   /// `result` may be written over `operand`, element for element, by the launch
-  /// that defines it.
+  /// that defines it, which comes after the one that defines `operand`.
   void allowInPlace(int operand, int result);
 
   Data &data(int index) { return allData[index]; }

@@ -4,14 +4,13 @@
 # nothing when all packages are there. Set MEGA_SKIP_INSTALL=1 to never install.
 set -euo pipefail
 
-compiler=(g++ cmake ninja-build ccache git
+compiler=(g++ cmake ninja-build ccache git pkgconf
   libmlir-22-dev mlir-22-tools llvm-22-dev llvm-22-tools)
 runtime=(libflatbuffers-dev flatbuffers-compiler libopenblas-serial-dev
-  libdnnl-dev libhwy-dev libcli11-dev nlohmann-json3-dev libtomlplusplus-dev
-  libspdlog-dev libfmt-dev libxxhash-dev)
-tests=(libgtest-dev libgmock-dev libbenchmark-dev clang-22 clang-format-22
-  clang-tidy-22 libclang-rt-22-dev strace debootstrap binutils file python3
-  perl-doc)
+  libhwy-dev libcli11-dev nlohmann-json3-dev libtomlplusplus-dev libfmt-dev
+  libxxhash-dev)
+tests=(libgtest-dev libgmock-dev clang-format-22 clang-tidy-22 strace debootstrap binutils
+  python3 perl-doc)
 
 wanted=("${compiler[@]}" "${runtime[@]}" "${tests[@]}")
 missing=()

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# scripts/test.sh [--exhaustive]: installs, builds, checks the format and runs
-# every test; the last line counts them. --exhaustive widens the sweeps of the
-# tests (they read MEGA_EXHAUSTIVE) and repeats all of them under the sanitizers.
+# scripts/test.sh [--exhaustive]: installs, builds, checks format, generated docs
+# and (with clang-tidy) what changed since the previous commit, and runs every
+# test; the last line counts them. --exhaustive widens the sweeps of the tests
+# (they read MEGA_EXHAUSTIVE) and repeats all of them under the sanitizers.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -28,6 +29,12 @@ done
 
 say "Checking the format"
 scripts/format.sh --check || failed+=(format)
+
+say "Checking that generated docs are current"
+scripts/gen-docs.sh --check || failed+=(docs)
+
+say "Static analysis of changed files"
+scripts/tidy.sh || failed+=(tidy)
 
 reports=()
 for preset in "${presets[@]}"; do

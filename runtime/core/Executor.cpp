@@ -257,14 +257,14 @@ std::optional<uint32_t> Executor::findInput(std::string_view name) const {
   return std::nullopt;
 }
 
-View Executor::input(uint32_t input, uint32_t microBatch,
-                     uint32_t ahead) const {
+View Executor::inputOf(uint32_t input, uint32_t microBatch,
+                       uint64_t step) const {
   const plan::Buffer &buffer = *plan_.inputs()->Get(input)->buffer();
   const uint32_t copies = plan_.regions()->Get(buffer.region())->copies();
-  return View(bufferType(buffer),
-              memory_.region(buffer.region(),
-                             static_cast<uint32_t>((steps + ahead) % copies)) +
-                  buffer.offset() + microBatch * buffer.per_micro_batch());
+  return View(
+      bufferType(buffer),
+      memory_.region(buffer.region(), static_cast<uint32_t>(step % copies)) +
+          buffer.offset() + microBatch * buffer.per_micro_batch());
 }
 
 double Executor::loss() const {

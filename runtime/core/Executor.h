@@ -13,10 +13,11 @@
 //     executor->runStep(train, scalars, firstSample);
 //     read executor->loss(), gradientSquareSum()
 //
-// Inputs are buffered as often as the plan says (Region.copies): while a step
-// runs, another thread may fill input(i, m, ahead) for ahead = 1 .. copies - 1.
-// Otherwise an executor belongs to one thread at a time. It keeps references to
-// the plan and the pool.
+// Inputs are buffered as often as the plan says (Region.copies): while step n
+// runs, another thread may fill inputOf(i, m, n + ahead) for ahead = 1 ..
+// copies - 1. It has to know n from before the step began. Otherwise an
+// executor belongs to one thread at a time. It keeps references to the plan and
+// the pool.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MEGA_RUNTIME_CORE_EXECUTOR_H
@@ -74,7 +75,14 @@ public:
   /// Number of the input called `name`.
   std::optional<uint32_t> findInput(std::string_view name) const;
   /// Where the next step (or the one `ahead` steps later) expects an input.
-  View input(uint32_t input, uint32_t microBatch, uint32_t ahead = 0) const;
+  View input(uint32_t input, uint32_t microBatch, uint32_t ahead = 0) const {
+    return inputOf(input, microBatch, steps + ahead);
+  }
+  /// Where step number `step` of this executor expects an input; does not
+  /// depend on which step runs, so any thread may ask.
+  View inputOf(uint32_t input, uint32_t microBatch, uint64_t step) const;
+  /// Steps done, of any entry point: the number of the next one.
+  uint64_t stepsDone() const { return steps; }
   /// How many steps can be filled: 1 + the largest `ahead`.
   uint32_t inputCopies() const { return inputCopies_; }
 

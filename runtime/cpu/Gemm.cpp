@@ -13,7 +13,8 @@
 // Every call of the library takes a packing buffer from its table and returns
 // it. The serial build does so without a lock: two threads may get the same
 // one. The linker sends these calls to us instead (--wrap, see CMakeLists.txt),
-// and each thread keeps a buffer of its own.
+// and each thread keeps a buffer of its own. The names are the linker's.
+// NOLINTBEGIN(bugprone-reserved-identifier)
 extern "C" void *__real_blas_memory_alloc(int);
 extern "C" void __real_blas_memory_free(void *);
 
@@ -39,6 +40,7 @@ extern "C" void *__wrap_blas_memory_alloc(int) {
   return buffer.data;
 }
 extern "C" void __wrap_blas_memory_free(void *) {}
+// NOLINTEND(bugprone-reserved-identifier)
 
 namespace mega {
 namespace {

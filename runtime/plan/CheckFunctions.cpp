@@ -2,8 +2,6 @@
 #include "runtime/plan/Kernels.h"
 #include "runtime/plan/PlanCheck.h"
 
-#include <unordered_set>
-
 namespace mega {
 namespace {
 
@@ -128,15 +126,11 @@ Status checkFunction(const plan::Plan &plan, const plan::Function &function) {
 } // namespace
 
 Status checkFunctions(const plan::Plan &plan) {
-  std::unordered_set<std::string_view> names;
+  UniqueNames names("function");
   for (uint32_t i = 0; i < length(plan.functions()); ++i) {
     const plan::Function &function = *plan.functions()->Get(i);
     const std::string_view functionName = text(function.name());
-    MEGA_RETURN_IF_ERROR(
-        checkName(fmt::format("name of function {}", i), functionName));
-    if (!names.insert(functionName).second) {
-      return badInput("two functions are called {}", functionName);
-    }
+    MEGA_RETURN_IF_ERROR(names.add(i, functionName));
     MEGA_RETURN_IF_ERROR_CONTEXT(checkFunction(plan, function), "function {}",
                                  functionName);
   }

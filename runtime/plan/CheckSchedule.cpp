@@ -3,7 +3,6 @@
 #include "runtime/plan/PlanCheck.h"
 
 #include <algorithm>
-#include <unordered_set>
 
 namespace mega {
 namespace {
@@ -212,15 +211,11 @@ uint32_t maxMicroBatches(const plan::Plan &plan) {
 }
 
 Status checkPrograms(const plan::Plan &plan) {
-  std::unordered_set<std::string_view> names;
+  UniqueNames names("program");
   for (uint32_t i = 0; i < length(plan.programs()); ++i) {
     const plan::Program &program = *plan.programs()->Get(i);
     const std::string_view programName = text(program.name());
-    MEGA_RETURN_IF_ERROR(
-        checkName(fmt::format("name of program {}", i), programName));
-    if (!names.insert(programName).second) {
-      return badInput("two programs are called {}", programName);
-    }
+    MEGA_RETURN_IF_ERROR(names.add(i, programName));
     MEGA_RETURN_IF_ERROR_CONTEXT(checkProgram(plan, program), "program {}",
                                  programName);
   }
@@ -231,15 +226,11 @@ Status checkEntryPoints(const plan::Plan &plan) {
   if (length(plan.entry_points()) == 0) {
     return badInput("the plan has no entry point");
   }
-  std::unordered_set<std::string_view> names;
+  UniqueNames names("entry point");
   for (uint32_t i = 0; i < length(plan.entry_points()); ++i) {
     const plan::EntryPoint &entry = *plan.entry_points()->Get(i);
     const std::string_view entryName = text(entry.name());
-    MEGA_RETURN_IF_ERROR(
-        checkName(fmt::format("name of entry point {}", i), entryName));
-    if (!names.insert(entryName).second) {
-      return badInput("two entry points are called {}", entryName);
-    }
+    MEGA_RETURN_IF_ERROR(names.add(i, entryName));
     MEGA_RETURN_IF_ERROR_CONTEXT(checkEntryPoint(plan, entry), "entry point {}",
                                  entryName);
   }

@@ -149,15 +149,11 @@ Status checkParameters(const plan::Plan &plan) {
 Status checkInputs(const plan::Plan &plan) {
   AddressLimits limits;
   limits.microBatch = maxMicroBatches(plan) - 1;
-  std::unordered_set<std::string_view> names;
+  UniqueNames names("input");
   for (uint32_t i = 0; i < length(plan.inputs()); ++i) {
     const plan::Input &input = *plan.inputs()->Get(i);
     const std::string_view inputName = text(input.name());
-    MEGA_RETURN_IF_ERROR(
-        checkName(fmt::format("name of input {}", i), inputName));
-    if (!names.insert(inputName).second) {
-      return badInput("two inputs are called {}", inputName);
-    }
+    MEGA_RETURN_IF_ERROR(names.add(i, inputName));
     MEGA_RETURN_IF_ERROR_CONTEXT(
         checkPlacedBuffer(plan, input.buffer(), limits), "input {}", inputName);
     const BufferType type = bufferType(*input.buffer());
@@ -187,15 +183,11 @@ Status checkLossTerms(const plan::Plan &plan) {
   if (length(plan.loss_terms()) == 0) {
     return badInput("the plan has no loss term");
   }
-  std::unordered_set<std::string_view> names;
+  UniqueNames names("loss term");
   for (uint32_t i = 0; i < length(plan.loss_terms()); ++i) {
     const plan::LossTerm &term = *plan.loss_terms()->Get(i);
     const std::string_view termName = text(term.name());
-    MEGA_RETURN_IF_ERROR(
-        checkName(fmt::format("name of loss term {}", i), termName));
-    if (!names.insert(termName).second) {
-      return badInput("two loss terms are called {}", termName);
-    }
+    MEGA_RETURN_IF_ERROR(names.add(i, termName));
     if (!std::isfinite(term.weight())) {
       return badInput("loss term {} has weight {}", termName, term.weight());
     }

@@ -7,7 +7,6 @@
 #include "runtime/plan/Report.h"
 
 #include <iterator>
-#include <map>
 
 namespace mega {
 namespace {
@@ -61,31 +60,21 @@ void printIdentity(Out out, const LoadedPlan &loaded) {
 
 void printMemory(Out out, const plan::Plan &plan) {
   const uint64_t total = allocatedBytes(plan);
-  const auto share = [total](uint64_t bytes) {
-    return total == 0 ? 0.0
-                      : 100.0 * static_cast<double>(bytes) /
-                            static_cast<double>(total);
-  };
-  std::map<plan::Part, uint64_t> parts;
-  for (uint32_t i = 0; i < length(plan.regions()); ++i) {
-    const plan::Region &region = *plan.regions()->Get(i);
-    parts[region.part()] += allocatedBytes(region);
-  }
   fmt::format_to(out, "memory: {} ({} bytes), and {} in reserve\n",
                  humanBytes(total), total, humanBytes(plan.reserve_bytes()));
-  for (const auto &[part, bytes] : parts) {
+  for (const auto &[part, bytes] : allocatedByPart(plan)) {
     fmt::format_to(out, "  {:<20}{:>16}{:>12}{:>7.1f}%\n",
                    plan::EnumNamePart(part), bytes, humanBytes(bytes),
-                   share(bytes));
+                   percent(bytes, total));
     for (uint32_t i = 0; i < length(plan.regions()); ++i) {
       const plan::Region &region = *plan.regions()->Get(i);
       if (region.part() == part) {
         const uint64_t own = allocatedBytes(region);
-        fmt::format_to(out, "    {:<18}{:>16}{:>12}{:>7.1f}%{}\n",
-                       text(region.name()), own, humanBytes(own), share(own),
-                       region.copies() > 1
-                           ? fmt::format("  {} copies", region.copies())
-                           : "");
+        fmt::format_to(
+            out, "    {:<18}{:>16}{:>12}{:>7.1f}%{}\n", text(region.name()),
+            own, humanBytes(own), percent(own, total),
+            region.copies() > 1 ? fmt::format("  {} copies", region.copies())
+                                : "");
       }
     }
   }

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cassert>
+
 namespace mega {
 namespace {
 constexpr std::string_view kAxisNames[] = {"tp", "cp", "dp", "pp", "ep"};
@@ -26,6 +28,16 @@ std::string axisSet(uint8_t mask) {
     }
   }
   return text;
+}
+
+/// Distance between the numbers of two ranks that are neighbours on `axis`.
+int64_t rankStride(const Mesh &mesh, Axis axis) {
+  assert(axis != Axis::Ep && "ep has no coordinate of its own");
+  int64_t stride = 1;
+  for (int faster = 0; faster < static_cast<int>(axis); ++faster) {
+    stride *= mesh.sizes[faster];
+  }
+  return stride;
 }
 } // namespace
 
@@ -52,6 +64,22 @@ std::optional<Axis> findAxis(std::string_view text) {
 int64_t Mesh::ranks() const {
   // Expert parallelism regroups the ranks of the other axes.
   return size(Axis::Tp) * size(Axis::Cp) * size(Axis::Dp) * size(Axis::Pp);
+}
+
+int64_t Mesh::coordinate(int64_t rank, Axis axis) const {
+  assert(rank >= 0 && rank < ranks());
+  return rank / rankStride(*this, axis) % size(axis);
+}
+
+std::vector<int64_t> Mesh::group(int64_t rank, Axis axis) const {
+  const int64_t stride = rankStride(*this, axis);
+  const int64_t first = rank - coordinate(rank, axis) * stride;
+  std::vector<int64_t> members;
+  members.reserve(static_cast<size_t>(size(axis)));
+  for (int64_t i = 0; i < size(axis); ++i) {
+    members.push_back(first + i * stride);
+  }
+  return members;
 }
 
 State Layout::state(Axis axis) const {

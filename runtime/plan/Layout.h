@@ -27,6 +27,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace mega {
 
@@ -43,6 +44,14 @@ struct Mesh {
 
   int64_t size(Axis axis) const { return sizes[static_cast<int>(axis)]; }
   int64_t ranks() const;
+  /// Where `rank`, of 0 .. ranks() - 1, is on `axis`: 0 .. size(axis) - 1. The
+  /// number of a rank is tp + size(tp) * (cp + size(cp) * (dp + size(dp) *
+  /// pp)). Not for ep, which regroups the ranks of other axes.
+  int64_t coordinate(int64_t rank, Axis axis) const;
+  /// The size(axis) ranks that differ from `rank` on `axis` only, itself among
+  /// them, by their coordinate and so in increasing order: the members of one
+  /// collective over `axis`. Not for ep.
+  std::vector<int64_t> group(int64_t rank, Axis axis) const;
   friend bool operator==(const Mesh &, const Mesh &) = default;
 };
 

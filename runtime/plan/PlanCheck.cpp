@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <string>
 #include <type_traits>
-#include <unordered_set>
 
 namespace mega {
 namespace {
@@ -79,16 +78,12 @@ Status checkMesh(const plan::Plan &plan) {
 }
 
 Status checkRegions(const plan::Plan &plan) {
-  std::unordered_set<std::string_view> names;
+  UniqueNames names("region");
   __int128 sum = 0;
   for (uint32_t i = 0; i < length(plan.regions()); ++i) {
     const plan::Region &region = *plan.regions()->Get(i);
     const std::string_view regionName = text(region.name());
-    MEGA_RETURN_IF_ERROR(
-        checkName(fmt::format("name of region {}", i), regionName));
-    if (!names.insert(regionName).second) {
-      return badInput("two regions are called {}", regionName);
-    }
+    MEGA_RETURN_IF_ERROR(names.add(i, regionName));
     MEGA_RETURN_IF_ERROR_CONTEXT(checkRange("part",
                                             static_cast<int>(region.part()),
                                             static_cast<int>(plan::Part::MIN),
@@ -204,6 +199,14 @@ Status checkName(std::string_view what, std::string_view name) {
     }
   }
   return Status::ok();
+}
+
+Status UniqueNames::add(uint32_t number, std::string_view name) {
+  MEGA_RETURN_IF_ERROR(
+      checkName(fmt::format("name of {} {}", kind, number), name));
+  return names.insert(name).second
+             ? Status::ok()
+             : badInput("two {}s are called {}", kind, name);
 }
 
 Status checkBuffer(const plan::Plan &plan, const plan::Buffer &buffer) {

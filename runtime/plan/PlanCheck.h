@@ -20,6 +20,7 @@
 #include "runtime/plan/Status.h"
 
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 namespace mega {
@@ -45,6 +46,17 @@ struct AddressLimits {
 
 /// 1 to 512 printable characters, no space.
 Status checkName(std::string_view what, std::string_view name);
+/// Names of the things of one kind in a plan, which has to outlive it: each
+/// passes checkName, and none occurs twice.
+class UniqueNames {
+public:
+  explicit UniqueNames(std::string_view kind) : kind(kind) {}
+  Status add(uint32_t number, std::string_view name);
+
+private:
+  std::string_view kind;
+  std::unordered_set<std::string_view> names;
+};
 /// Type, shape, row stride, layout and non-negative aligned address fields.
 Status checkBuffer(const plan::Plan &plan, const plan::Buffer &buffer);
 /// The addresses of a buffer with space Region stay inside it.

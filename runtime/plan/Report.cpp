@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <map>
 #include <set>
 
 namespace mega {
@@ -31,12 +30,19 @@ std::string humanBytes(uint64_t bytes) {
                    : fmt::format("{:.4g} {}", value, kUnits[unit]);
 }
 
-uint64_t plannedBytes(const plan::Plan &plan) {
-  uint64_t total = 0;
-  for (const plan::Region *region : *plan.regions()) {
-    total += region->bytes() * region->copies();
+std::map<plan::Part, uint64_t> allocatedByPart(const plan::Plan &plan) {
+  std::map<plan::Part, uint64_t> parts;
+  for (uint32_t i = 0; i < length(plan.regions()); ++i) {
+    const plan::Region &region = *plan.regions()->Get(i);
+    parts[region.part()] += allocatedBytes(region);
   }
-  return total;
+  return parts;
+}
+
+double percent(uint64_t bytes, uint64_t total) {
+  return total == 0
+             ? 0.0
+             : 100.0 * static_cast<double>(bytes) / static_cast<double>(total);
 }
 
 uint64_t modelFlops(const plan::Plan &plan) {
@@ -62,21 +68,15 @@ namespace {
 
 void reportMemory(const plan::Plan &plan, std::string &out) {
   auto to = std::back_inserter(out);
-  const uint64_t total = plannedBytes(plan);
+  const uint64_t total = allocatedBytes(plan);
   fmt::format_to(to, "memory of a rank{:>34}{:>13}{:>8}\n", "bytes", "",
                  "share");
-  std::map<plan::Part, uint64_t> parts;
-  for (const plan::Region *region : *plan.regions()) {
-    parts[region->part()] += region->bytes() * region->copies();
-  }
   const auto line = [&](const std::string &name, uint64_t bytes) {
     fmt::format_to(to, "  {:<32}{:>16}{:>13}{:>7.1f}%\n", name,
                    withThousands(bytes), humanBytes(bytes),
-                   total == 0 ? 0.0
-                              : 100.0 * static_cast<double>(bytes) /
-                                    static_cast<double>(total));
+                   percent(bytes, total));
   };
-  for (const auto &[part, bytes] : parts) {
+  for (const auto &[part, bytes] : allocatedByPart(plan)) {
     std::string name = plan::EnumNamePart(part);
     std::transform(name.begin(), name.end(), name.begin(),
                    [](unsigned char c) { return std::tolower(c); });
@@ -86,7 +86,7 @@ void reportMemory(const plan::Plan &plan, std::string &out) {
         line("  " + region->name()->str() +
                  (region->copies() > 1 ? fmt::format(" (x{})", region->copies())
                                        : ""),
-             region->bytes() * region->copies());
+             allocatedBytes(*region));
       }
     }
   }

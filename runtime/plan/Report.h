@@ -4,6 +4,7 @@
 
 #include "runtime/plan/Plan.h"
 
+#include <map>
 #include <string>
 
 namespace mega {
@@ -13,8 +14,11 @@ std::string withThousands(uint64_t number);
 /// `1.23 GiB`, three digits.
 std::string humanBytes(uint64_t bytes);
 
-/// Planned bytes of one rank: the sum over regions.
-uint64_t plannedBytes(const plan::Plan &plan);
+/// What the regions of each part take together.
+std::map<plan::Part, uint64_t> allocatedByPart(const plan::Plan &plan);
+
+/// How much of `total` the bytes are; 0 of nothing.
+double percent(uint64_t bytes, uint64_t total);
 
 /// Floating-point operations of the model in one step: three times those of the
 /// forward's matrix products (the backward has two for each). What the plan

@@ -136,11 +136,14 @@ Status usageError(fmt::format_string<Args...> format, Args &&...args) {
 /// Declares `lhs` with the value of `expression`, or returns its error.
 #define MEGA_ASSIGN_OR_RETURN(lhs, expression)                                 \
   MEGA_ASSIGN_OR_RETURN_(MEGA_CONCAT(megaOr_, __LINE__), lhs, expression)
+// `temporary` and `lhs` are declared here: names, which take no parentheses.
+// NOLINTBEGIN(bugprone-macro-parentheses)
 #define MEGA_ASSIGN_OR_RETURN_(temporary, lhs, expression)                     \
   auto temporary = (expression);                                               \
   if (!temporary.isOk()) {                                                     \
     return std::move(temporary).takeStatus();                                  \
   }                                                                            \
   lhs = std::move(temporary).take()
+// NOLINTEND(bugprone-macro-parentheses)
 
 #endif // MEGA_RUNTIME_PLAN_STATUS_H

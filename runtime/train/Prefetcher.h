@@ -19,6 +19,8 @@ public:
   Prefetcher(Session &session, const BatchLoader &loader)
       : session(session), loader(loader), thread([this] { work(); }) {}
   ~Prefetcher() {
+    // The thread's kIdle must not come after kStop, and overwrite it.
+    wait();
     request.store(kStop, std::memory_order_release);
     request.notify_one();
     thread.join();
@@ -27,8 +29,10 @@ public:
   Prefetcher &operator=(const Prefetcher &) = delete;
 
   /// Starts to fill the inputs that the step after the next one reads with the
-  /// batch of `step` (from 0).
+  /// batch of `step` (from 0). Between steps: the one after next is settled
+  /// here, because by the time the thread wakes the next may have ended.
   void start(int64_t step) {
+    target = session.executor().stepsDone() + 1;
     request.store(step, std::memory_order_release);
     request.notify_one();
     pending = true;
@@ -59,7 +63,7 @@ private:
       if (step == kIdle) {
         continue;
       }
-      session.fill(loader, step, /*ahead=*/1);
+      session.fillAt(loader, step, target);
       request.store(kIdle, std::memory_order_release);
       request.notify_one();
     }
@@ -68,6 +72,8 @@ private:
   Session &session;
   const BatchLoader &loader;
   std::atomic<int64_t> request{kIdle};
+  /// The step that reads the batch; handed over with `request`.
+  uint64_t target = 0;
   bool pending = false;
   std::thread thread;
 };

@@ -6,11 +6,13 @@
 #include "runtime/cpu/Gemm.h"
 #include "runtime/telemetry/Progress.h"
 
+#include <fmt/ranges.h>
 #include <sched.h>
 
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <map>
 
 namespace mega {
 
@@ -48,6 +50,7 @@ StatusOr<std::unique_ptr<Session>> Session::create(const LoadedPlan &loaded,
       find(executor.findInput("tokens"), "input tokens", session->tokens_));
   MEGA_RETURN_IF_ERROR(
       find(executor.findInput("labels"), "input labels", session->labels_));
+  session->totals.resize(length(session->plan->loss_terms()));
   executor.initializeWeights(seed);
   StepScalars scalars;
   scalars.seed = seed;
@@ -76,12 +79,12 @@ StatusOr<BatchLoader> Session::openData(const std::string &prefix,
   return BatchLoader::open(prefix, options);
 }
 
-void Session::fill(const BatchLoader &loader, int64_t step, uint32_t ahead) {
+void Session::fillAt(const BatchLoader &loader, int64_t step, uint64_t at) {
   for (int64_t m = 0; m < microBatches(); ++m) {
     const View tokens =
-        executor_->input(tokens_, static_cast<uint32_t>(m), ahead);
+        executor_->inputOf(tokens_, static_cast<uint32_t>(m), at);
     const View labels =
-        executor_->input(labels_, static_cast<uint32_t>(m), ahead);
+        executor_->inputOf(labels_, static_cast<uint32_t>(m), at);
     loader.fill(step, m, /*dpRank=*/0,
                 {tokens.as<int32_t>(), static_cast<size_t>(tokens.elements())},
                 {labels.as<int32_t>(), static_cast<size_t>(labels.elements())});
@@ -90,29 +93,26 @@ void Session::fill(const BatchLoader &loader, int64_t step, uint32_t ahead) {
 
 EvalResult Session::evaluate(const BatchLoader &loader,
                              const StepScalars &scalars, int64_t steps) {
-  const uint32_t terms = length(plan->loss_terms());
-  EvalResult result;
-  std::array<double, 16> sums{};
-  std::array<int64_t, 16> counts{};
   if (steps == 0 || steps > loader.stepsPerPass()) {
     steps = loader.stepsPerPass();
   }
+  std::fill(totals.begin(), totals.end(), TermTotal{});
   EvaluationProgress progress(steps);
   for (int64_t step = 0; step < steps; ++step) {
-    fill(loader, step, 0);
+    fill(loader, step);
     executor_->runStep(eval_, scalars, loader.firstRow(step, 0, 0));
-    for (uint32_t term = 0; term < std::min<uint32_t>(terms, sums.size());
-         ++term) {
-      sums[term] += executor_->lossSum(term);
-      counts[term] += executor_->lossCount(term);
+    for (uint32_t term = 0; term < totals.size(); ++term) {
+      totals[term].sum += executor_->lossSum(term);
+      totals[term].count += executor_->lossCount(term);
     }
     progress.update(step + 1);
   }
-  for (uint32_t term = 0; term < std::min<uint32_t>(terms, sums.size());
-       ++term) {
-    result.loss += plan->loss_terms()->Get(term)->weight() * sums[term] /
-                   static_cast<double>(std::max<int64_t>(counts[term], 1));
-    result.tokens = std::max(result.tokens, counts[term]);
+  EvalResult result;
+  for (uint32_t term = 0; term < totals.size(); ++term) {
+    const TermTotal &total = totals[term];
+    result.loss += plan->loss_terms()->Get(term)->weight() * total.sum /
+                   static_cast<double>(std::max<int64_t>(total.count, 1));
+    result.tokens = std::max(result.tokens, total.count);
   }
   result.loss = withoutNanSign(result.loss);
   return result;
@@ -161,19 +161,24 @@ Status dumpTensors(const Executor &executor, const DumpRequest &request) {
 Status loadWeights(Executor &executor, const std::string &path) {
   MEGA_ASSIGN_OR_RETURN(const SafetensorsReader reader,
                         SafetensorsReader::open(path));
+  // All of them before the first is copied.
   for (const ParameterState &parameter : executor.parameters()) {
-    const auto tensor = reader.find(parameter.info.name);
-    if (!tensor) {
+    const auto *tensor = reader.find(parameter.info.name);
+    if (tensor == nullptr) {
       return badInput("{} has no tensor {}", path, parameter.info.name);
     }
-    if (tensor->bytes.size() !=
-        static_cast<size_t>(parameter.weight.extentBytes())) {
-      return badInput("{}: tensor {} has {} bytes, the plan wants {}", path,
-                      parameter.info.name, tensor->bytes.size(),
-                      parameter.weight.extentBytes());
+    if (tensor->type != parameter.weight.type ||
+        tensor->shape != parameter.info.shape) {
+      return badInput("{}: tensor {} is {} [{}], the plan wants {} [{}]", path,
+                      parameter.info.name, name(tensor->type),
+                      fmt::join(tensor->shape, ", "),
+                      name(parameter.weight.type),
+                      fmt::join(parameter.info.shape, ", "));
     }
-    std::memcpy(parameter.weight.data, tensor->bytes.data(),
-                tensor->bytes.size());
+  }
+  for (const ParameterState &parameter : executor.parameters()) {
+    const auto &bytes = reader.find(parameter.info.name)->bytes;
+    std::memcpy(parameter.weight.data, bytes.data(), bytes.size());
   }
   return Status::ok();
 }

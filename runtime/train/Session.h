@@ -12,6 +12,7 @@
 #include "runtime/train/Trainer.h"
 
 #include <memory>
+#include <vector>
 
 namespace mega {
 
@@ -29,18 +30,28 @@ public:
                                  std::optional<int64_t> ignoreToken,
                                  bool once) const;
 
-  /// Fills the batch that the next step (or the one `ahead` later) reads.
-  void fill(const BatchLoader &loader, int64_t step, uint32_t ahead);
+  /// Fills the inputs of the next step with the batch of `step` (from 0).
+  void fill(const BatchLoader &loader, int64_t step) {
+    fillAt(loader, step, executor_->stepsDone());
+  }
+  /// The same for step number `at` of the executor, evaluations included; from
+  /// any thread (Executor.h).
+  void fillAt(const BatchLoader &loader, int64_t step, uint64_t at);
   /// Runs the eval entry point over every sample once, or over the samples of
   /// the first `steps` global batches if that is not 0.
   EvalResult evaluate(const BatchLoader &loader, const StepScalars &scalars,
-                      int64_t steps);
+                      int64_t steps = 0);
 
   Executor &executor() { return *executor_; }
   uint32_t trainEntry() const { return train_; }
   int64_t microBatches() const;
 
 private:
+  struct TermTotal {
+    double sum = 0;
+    int64_t count = 0;
+  };
+
   Session() = default;
 
   const plan::Plan *plan = nullptr;
@@ -50,13 +61,16 @@ private:
   uint32_t eval_ = 0;
   uint32_t tokens_ = 0;
   uint32_t labels_ = 0;
+  /// Per loss term, of the evaluation in progress.
+  std::vector<TermTotal> totals;
 };
 
 /// Makes the folder of a dump and checks that its file can be written.
 Status prepareDump(const DumpRequest &request);
 /// Writes all weights or gradients, by logical name, as safetensors.
 Status dumpTensors(const Executor &executor, const DumpRequest &request);
-/// Reads weights that dumpTensors wrote; names and shapes must agree.
+/// Reads weights that dumpTensors wrote. Code::BadInput, with no weight
+/// changed, if a tensor is missing or has another type or shape.
 Status loadWeights(Executor &executor, const std::string &path);
 
 } // namespace mega

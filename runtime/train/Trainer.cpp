@@ -75,7 +75,7 @@ uint64_t peakResidentBytes() {
 }
 
 void printSummary(const plan::Plan &plan) {
-  const uint64_t planned = plannedBytes(plan);
+  const uint64_t planned = allocatedBytes(plan);
   const uint64_t peak = peakResidentBytes();
   const uint64_t beside = peak > planned ? peak - planned : 0;
   fmt::print(stderr,
@@ -133,7 +133,7 @@ Status train(const LoadedPlan &loaded, const TrainOptions &options) {
   for (int64_t step = 1; step <= options.steps; ++step) {
     const double start = steadySeconds();
     if (!loaded_) {
-      session->fill(loader, step - 1, 0);
+      session->fill(loader, step - 1);
     }
     // Evaluation uses the inputs in between, so it ends the look-ahead.
     loaded_ = step < options.steps && !evaluatesAfter(step) &&

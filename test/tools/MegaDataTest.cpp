@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
+#include <algorithm>
+
 using mega::test::readFile;
 using mega::test::TemporaryDirectory;
 using mega::test::writeFile;

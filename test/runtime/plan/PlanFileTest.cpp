@@ -2,6 +2,7 @@
 
 #include "runtime/plan/PlanCheck.h"
 #include "runtime/plan/Verifier.h"
+#include "test/runtime/Exhaustive.h"
 #include "test/runtime/plan/ToyPlan.h"
 
 #include <gmock/gmock.h>
@@ -96,8 +97,12 @@ TEST(PlanFile, StructureIsCheckedWithoutTheHash) {
       std::span(file).subspan(kPlanHeaderBytes);
   std::vector<std::byte> copy(payload.begin(), payload.end());
   int refused = 0;
-  for (size_t i = 0; i < copy.size(); i += 3) {
-    copy[i] ^= std::byte{0x41};
+  const size_t stride = test::sweep<size_t>(3, 1);
+  const int lastBit = test::sweep(0, 7);
+  for (size_t n = 0; n < copy.size() * (lastBit + 1); n += stride) {
+    const size_t i = n % copy.size();
+    const std::byte flip{static_cast<uint8_t>(1 << n / copy.size())};
+    copy[i] ^= flip;
     flatbuffers::Verifier verifier(
         reinterpret_cast<const uint8_t *>(copy.data()), copy.size());
     if (!plan::VerifyPlanBuffer(verifier)) {
@@ -108,7 +113,7 @@ TEST(PlanFile, StructureIsCheckedWithoutTheHash) {
         (void)verifyPlan(*root);
       }
     }
-    copy[i] ^= std::byte{0x41};
+    copy[i] ^= flip;
   }
   EXPECT_GT(refused, 0);
 }
