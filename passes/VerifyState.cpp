@@ -106,8 +106,9 @@ struct VerifyStatePass : mega::impl::VerifyStateBase<VerifyStatePass> {
       for (int64_t i = 0; i < runs[3 * run + 2]; ++i) {
         std::string name = member.getLogical().str();
         if (!prefix.empty()) {
-          name = prefix.str() + "." + std::to_string(runs[3 * run] + i) + "." +
-                 name;
+          name = (prefix + "." + llvm::Twine(runs[3 * run] + i) + "." +
+                  member.getLogical())
+                     .str();
         }
         const auto [other, inserted] = names.emplace(name, member);
         if (!inserted) {
