@@ -45,6 +45,8 @@ private:
   plan::PlanT &out;
   llvm::StringMap<uint32_t> regions;
   llvm::StringMap<uint64_t> regionBytes;
+  /// Bytes of one frame of a pool.
+  llvm::StringMap<int64_t> frames;
   llvm::StringMap<uint32_t> functions;
   llvm::StringMap<uint32_t> programs;
   std::map<std::string, uint32_t> locations;
@@ -103,6 +105,12 @@ void PlanEmitter::emitRegions() {
     region->copies = static_cast<uint8_t>(op.getCopies());
     out.regions.push_back(std::move(region));
   }
+  for (auto function : module.getOps<exec::FunctionOp>()) {
+    if (function.getFrame()) {
+      frames[("saved." + *function.getBlock()).str()] =
+          static_cast<int64_t>(*function.getFrame());
+    }
+  }
 }
 
 /// Frames of a pool that belong to one slot.
@@ -137,15 +145,9 @@ LogicalResult PlanEmitter::functionBuffer(exec::FunctionOp function,
     }
     const std::string pool =
         ("saved." + function.getBlock().value_or("")).str();
-    int64_t frame = 0;
-    for (auto other : module.getOps<exec::FunctionOp>()) {
-      if (other.getBlock() == function.getBlock() && other.getFrame()) {
-        frame = static_cast<int64_t>(*other.getFrame());
-      }
-    }
     result = buffer(type, plan::Space::Region, pool,
                     static_cast<int64_t>(*alloc.getOffset()));
-    result.mutate_per_frame(frame);
+    result.mutate_per_frame(frames.lookup(pool));
     result.mutate_per_slot(perSlot(regionBytes.lookup(pool)));
     return success();
   }

@@ -47,26 +47,29 @@ struct FuseBiasGelu : OpRewritePattern<GeluOp> {
   }
 };
 
-/// add + layer_norm_stats -> add_layer_norm, where the norm is the sum's first
-/// reader (so that nothing between them waits for it).
+/// The residual sum that `norm` reads as `x`, if nobody reads it before: the
+/// fused op stands at the norm, where all its operands are defined. Null
+/// otherwise.
+AddOp residualSum(Operation *norm, Value x) {
+  auto add = x.getDefiningOp<AddOp>();
+  if (!add || llvm::any_of(add.getResult().getUsers(), [&](Operation *user) {
+        return user != norm && user->isBeforeInBlock(norm);
+      })) {
+    return {};
+  }
+  return add;
+}
+
+/// add + layer_norm_stats -> add_layer_norm.
 struct FuseAddLayerNorm : OpRewritePattern<LayerNormStatsOp> {
   using OpRewritePattern::OpRewritePattern;
 
   LogicalResult matchAndRewrite(LayerNormStatsOp norm,
                                 PatternRewriter &rewriter) const override {
-    auto add = norm.getX().getDefiningOp<AddOp>();
+    AddOp add = residualSum(norm, norm.getX());
     if (!add) {
-      return rewriter.notifyMatchFailure(norm, "input is no add");
+      return rewriter.notifyMatchFailure(norm, "no sum that it reads first");
     }
-    rewriter.setInsertionPointAfterValue(add.getResult());
-    // Parameters are defined at any place before the norm; the fused op stands
-    // at the norm, and readers of the sum before it would see it too late.
-    for (Operation *user : add.getResult().getUsers()) {
-      if (user != norm && user->isBeforeInBlock(norm)) {
-        return rewriter.notifyMatchFailure(norm, "the sum is read before");
-      }
-    }
-    rewriter.setInsertionPoint(norm);
     auto fused = AddLayerNormOp::create(
         rewriter, norm.getLoc(),
         TypeRange{add.getResult().getType(), norm.getResult().getType(),
@@ -86,16 +89,10 @@ struct FuseAddRmsNorm : OpRewritePattern<RmsNormStatsOp> {
 
   LogicalResult matchAndRewrite(RmsNormStatsOp norm,
                                 PatternRewriter &rewriter) const override {
-    auto add = norm.getX().getDefiningOp<AddOp>();
+    AddOp add = residualSum(norm, norm.getX());
     if (!add || cast<RankedTensorType>(norm.getX().getType()).getRank() != 3) {
-      return rewriter.notifyMatchFailure(norm, "input is no residual sum");
+      return rewriter.notifyMatchFailure(norm, "no sum that it reads first");
     }
-    for (Operation *user : add.getResult().getUsers()) {
-      if (user != norm && user->isBeforeInBlock(norm)) {
-        return rewriter.notifyMatchFailure(norm, "the sum is read before");
-      }
-    }
-    rewriter.setInsertionPoint(norm);
     auto fused = AddRmsNormOp::create(
         rewriter, norm.getLoc(),
         TypeRange{add.getResult().getType(), norm.getResult().getType(),

@@ -25,31 +25,28 @@ int64_t align(int64_t bytes) {
   return static_cast<int64_t>(llvm::alignTo(bytes, kBufferAlignment));
 }
 
-/// Last op of `body` that uses `value`, looking through slices.
-int64_t lastUse(Value value,
-                const llvm::DenseMap<Operation *, int64_t> &positions) {
-  int64_t last = -1;
+using Positions = llvm::DenseMap<Operation *, int64_t>;
+
+/// Extends the lifetime of `item` over the uses of `value`, looking through
+/// slices.
+void coverUses(Value value, const Positions &positions, PackItem &item) {
   for (Operation *user : value.getUsers()) {
     if (auto slice = dyn_cast<exec::SliceOp>(user)) {
-      last = std::max(last, lastUse(slice.getResult(), positions));
+      coverUses(slice.getResult(), positions, item);
     } else {
-      last = std::max(last, positions.lookup(user));
+      item.first = std::min(item.first, positions.lookup(user));
+      item.last = std::max(item.last, positions.lookup(user));
     }
   }
-  return last;
 }
 
-int64_t firstUse(Value value,
-                 const llvm::DenseMap<Operation *, int64_t> &positions) {
-  int64_t first = std::numeric_limits<int64_t>::max();
-  for (Operation *user : value.getUsers()) {
-    if (auto slice = dyn_cast<exec::SliceOp>(user)) {
-      first = std::min(first, firstUse(slice.getResult(), positions));
-    } else {
-      first = std::min(first, positions.lookup(user));
-    }
+/// The number of every op of `body`.
+Positions numberOps(Block &body) {
+  Positions positions;
+  for (auto [index, op] : llvm::enumerate(body)) {
+    positions[&op] = static_cast<int64_t>(index);
   }
-  return first;
+  return positions;
 }
 
 struct PlanMemoryPass : mega::impl::PlanMemoryBase<PlanMemoryPass> {
@@ -99,18 +96,16 @@ struct PlanMemoryPass : mega::impl::PlanMemoryBase<PlanMemoryPass> {
   }
 
   int64_t planScratch(exec::FunctionOp function) {
-    llvm::DenseMap<Operation *, int64_t> positions;
-    for (auto [index, op] : llvm::enumerate(function.getBody().front())) {
-      positions[&op] = static_cast<int64_t>(index);
-    }
+    const Positions positions = numberOps(function.getBody().front());
     SmallVector<exec::AllocOp> allocs;
     std::vector<PackItem> items;
     for (auto alloc : function.getBody().front().getOps<exec::AllocOp>()) {
       if (alloc.getSpace() == exec::Space::Scratch) {
         allocs.push_back(alloc);
-        items.push_back({alloc.getResult().getType().bytes(),
-                         firstUse(alloc.getResult(), positions),
-                         lastUse(alloc.getResult(), positions)});
+        PackItem item{alloc.getResult().getType().bytes(),
+                      std::numeric_limits<int64_t>::max(), -1};
+        coverUses(alloc.getResult(), positions, item);
+        items.push_back(item);
       }
     }
     const Packing packing = pack(items, kBufferAlignment);
@@ -123,10 +118,7 @@ struct PlanMemoryPass : mega::impl::PlanMemoryBase<PlanMemoryPass> {
   /// Results of calls live from their call to their last reader; one that
   /// takes over an operand's memory continues that.
   int64_t planCarry(pipe::ProgramOp program) {
-    llvm::DenseMap<Operation *, int64_t> positions;
-    for (auto [index, op] : llvm::enumerate(program.getBody().front())) {
-      positions[&op] = static_cast<int64_t>(index);
-    }
+    const Positions positions = numberOps(program.getBody().front());
     llvm::DenseMap<Value, size_t> itemOf;
     std::vector<PackItem> items;
     const auto readersEnd = [&](Value value) {

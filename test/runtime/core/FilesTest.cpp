@@ -115,7 +115,7 @@ TEST(AtomicFile, RemovesTheTemporaryWhenRenamingFails) {
 TEST(AtomicFile, ReportsAFullDisk) {
   const std::string full = "/dev/full";
   if (!std::filesystem::exists(full)) {
-    GTEST_SKIP();
+    GTEST_SKIP() << "this system has no /dev/full";
   }
   FILE *file = std::fopen(full.c_str(), "w");
   ASSERT_NE(file, nullptr);
