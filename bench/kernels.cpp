@@ -83,12 +83,12 @@ struct Bench {
     const double forward =
         time(Kernel::Attention,
              {q.view(), k.view(), v.view(), out.view(), lse.view()},
-             {causal, 0, 1}, {0.125, dropout});
+             {causal, 0, 1}, {0.125, dropout, 0});
     const double backward = time(Kernel::AttentionGrad,
                                  {gradOut.view(), q.view(), k.view(), v.view(),
                                   out.view(), lse.view(), gradQ.view(),
                                   gradK.view(), gradV.view(), delta.view()},
-                                 {causal, 0, 1}, {0.125, dropout});
+                                 {causal, 0, 1}, {0.125, dropout, 0});
     std::printf("attention B%ld S%ld H%ld D%ld%s%s: forward %.1f, backward "
                 "%.1f GFLOP/s\n",
                 batch, s, heads, dim, causal ? " causal" : "",
@@ -106,12 +106,12 @@ struct Bench {
     const double forward = time(Kernel::HeadStats,
                                 {x.view(), w.view(), labels, max.view(),
                                  sum.view(), target.view(), scratch.view()},
-                                {-100, 0}, {});
+                                {-100, 0}, {0});
     const double backward =
         time(Kernel::HeadStatsGrad,
              {x.view(), w.view(), labels, max.view(), sum.view(), target.view(),
               gradX.view(), gradW.view(), scratch.view()},
-             {-100, 0}, {});
+             {-100, 0}, {0});
     const double flops = 2.0 * tokens * hidden * vocabulary;
     std::printf("head T%ld h%ld V%ld: forward %.1f, backward %.1f GFLOP/s\n",
                 tokens, hidden, vocabulary, 1e-9 * flops / forward,

@@ -43,6 +43,11 @@ void cpu::copy(const KernelContext &ctx, const KernelArguments &args) {
       });
 }
 
+void cpu::cast(const KernelContext &ctx, const KernelArguments &args) {
+  assert(args[0].type == args[1].type && "cast: bf16 is not implemented yet");
+  copy(ctx, args);
+}
+
 void cpu::accumulate(const KernelContext &ctx, const KernelArguments &args) {
   const View &source = args[0], &target = args[1];
   if (source.type == DataType::F32 && target.type == DataType::F32) {

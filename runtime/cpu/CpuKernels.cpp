@@ -48,6 +48,8 @@ constexpr KernelFunction kFunctions[] = {
     cpu::sumSquares,
     cpu::clipScale,
     cpu::adamW,
+    cpu::cast,
+    cpu::scale,
 };
 static_assert(std::size(kFunctions) == kKernelCount);
 } // namespace

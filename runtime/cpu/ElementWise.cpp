@@ -12,6 +12,15 @@ void cpu::add(const KernelContext &ctx, const KernelArguments &args) {
             });
 }
 
+void cpu::scale(const KernelContext &ctx, const KernelArguments &args) {
+  const float factor = static_cast<float>(args.floats[0]);
+  forPieces(ctx.pool, args.operands,
+            [&](int64_t row, int64_t column, int64_t count) {
+              rows::scale(factor, at(args[0], row, column),
+                          at(args[1], row, column), count);
+            });
+}
+
 void cpu::gelu(const KernelContext &ctx, const KernelArguments &args) {
   forPieces(
       ctx.pool, args.operands, [&](int64_t row, int64_t column, int64_t count) {

@@ -51,6 +51,8 @@ void accumulate(const KernelContext &ctx, const KernelArguments &args);
 void sumSquares(const KernelContext &ctx, const KernelArguments &args);
 void clipScale(const KernelContext &ctx, const KernelArguments &args);
 void adamW(const KernelContext &ctx, const KernelArguments &args);
+void cast(const KernelContext &ctx, const KernelArguments &args);
+void scale(const KernelContext &ctx, const KernelArguments &args);
 
 } // namespace mega::cpu
 

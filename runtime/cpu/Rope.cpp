@@ -2,21 +2,22 @@
 #include "runtime/cpu/KernelList.h"
 #include "runtime/cpu/Parallel.h"
 #include "runtime/cpu/rows/Rows.h"
+#include "runtime/plan/RopeFrequencies.h"
 
 #include <cmath>
 
 namespace mega {
 void cpu::ropeTable(const KernelContext &ctx, const KernelArguments &args) {
   const View &table = args[0];
-  const int64_t half = table.dims[1] / 2;
-  const double base = args.floats[0];
+  const int64_t dim = table.dims[1], half = dim / 2;
+  const RopeScaling scaling = RopeScaling::of(args.integers, args.floats);
   forRows(ctx.pool, table.rows(), 32 * table.rowSize(), [&](int64_t s) {
     float *row = table.row<float>(s);
     for (int64_t i = 0; i < half; ++i) {
-      const double exponent = -static_cast<double>(i) / half;
-      const double angle = s * std::pow(base, exponent);
-      row[i] = static_cast<float>(std::cos(angle));
-      row[half + i] = static_cast<float>(std::sin(angle));
+      const double angle = s * ropeFrequency(scaling, args.floats[0], dim, i);
+      row[i] = static_cast<float>(scaling.attentionFactor * std::cos(angle));
+      row[half + i] =
+          static_cast<float>(scaling.attentionFactor * std::sin(angle));
     }
   });
 }

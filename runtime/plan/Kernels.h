@@ -5,8 +5,9 @@
 // A kernel's operands are buffers (Shape.h); its attributes are integers and
 // floats. `check` is the only statement of its shape rules.
 //
-// Adding a kernel: an enumerator here, a row in Kernels.cpp, a file per
-// device, a double-precision reference in test/runtime/reference.
+// Adding a kernel: an enumerator here, a row in Kernels.cpp, its check in
+// KernelChecks.h, a file per device, a double-precision reference in
+// test/runtime/reference.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MEGA_RUNTIME_PLAN_KERNELS_H
@@ -72,8 +73,11 @@ enum class Kernel : uint16_t {
   SumSquares,
   ClipScale,
   AdamW,
+  // Element types and factors
+  Cast,
+  Scale,
 };
-inline constexpr int kKernelCount = static_cast<int>(Kernel::AdamW) + 1;
+inline constexpr int kKernelCount = static_cast<int>(Kernel::Scale) + 1;
 
 /// How a kernel touches an operand.
 enum class Access : uint8_t {
@@ -138,6 +142,15 @@ struct HeadTile {
 };
 /// The tile for `tokens` rows and `vocabulary` columns.
 HeadTile headTile(int64_t tokens, int64_t vocabulary);
+/// f32 elements of the scratch of head_stats: a tile.
+int64_t headScratch(int64_t tokens, int64_t vocabulary);
+/// f32 elements of the scratch of head_stats_grad: a tile and, unless `type`
+/// (of the activations) is f32 itself, the sums over tiles of grad_x in f32.
+int64_t headGradScratch(int64_t tokens, int64_t vocabulary, int64_t hidden,
+                        DataType type);
+
+/// Blocks of a bf16 head meet as f32 in a thread's scratch, which bounds them.
+inline constexpr int64_t kMaxBf16HeadDim = 512;
 
 enum class GeluKind : int64_t { Tanh = 0, Erf = 1 };
 /// Activation of the gate in `Gated`.

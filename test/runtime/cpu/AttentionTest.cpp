@@ -28,7 +28,7 @@ protected:
     Buffer out = Buffer::zeros({b, n, s.heads, d}, 3);
     Buffer lse = Buffer::zeros({b * s.heads, n});
     launch(Kernel::Attention, {&q, &k, &v, &out, &lse},
-           {s.causal, s.window, name}, {s.scale, s.dropout});
+           {s.causal, s.window, name}, {s.scale, s.dropout, 0});
     const auto expected =
         reference::attention(s, q.values(), k.values(), v.values());
     // Scores of magnitude up to about 10 carry some ten roundings each into
@@ -41,7 +41,7 @@ protected:
     Buffer delta = Buffer::zeros({b * s.heads, n});
     launch(Kernel::AttentionGrad,
            {&gradOut, &q, &k, &v, &out, &lse, &gradQ, &gradK, &gradV, &delta},
-           {s.causal, s.window, name}, {s.scale, s.dropout});
+           {s.causal, s.window, name}, {s.scale, s.dropout, 0});
     const auto grad = reference::attentionGrad(s, gradOut.values(), q.values(),
                                                k.values(), v.values());
     // With one visible key the scores' gradient cancels to zero.
@@ -148,7 +148,8 @@ TEST_P(AttentionTest, LargeScoresDoNotOverflow) {
   Buffer k = Buffer::random({1, 200, 2, 12}, 2, 0, 30);
   Buffer v = Buffer::random({1, 200, 2, 12}, 3);
   Buffer out = Buffer::zeros({1, 200, 6, 12}), lse = Buffer::zeros({6, 200});
-  launch(Kernel::Attention, {&q, &k, &v, &out, &lse}, {1, 0, 0}, {1.0, 0.0});
+  launch(Kernel::Attention, {&q, &k, &v, &out, &lse}, {1, 0, 0},
+         {1.0, 0.0, 0.0});
   for (double value : out.values()) {
     ASSERT_TRUE(std::isfinite(value));
     ASSERT_LT(std::abs(value), 6);
@@ -160,7 +161,7 @@ MEGA_FOR_EVERY_DEVICE(RopeTest);
 
 TEST_P(RopeTest, TableAndRotationMatch) {
   Buffer table = Buffer::zeros({50, 12});
-  launch(Kernel::RopeTable, {&table}, {}, {10000.0});
+  launch(Kernel::RopeTable, {&table}, {0}, {10000.0, 1, 1, 4, 8192, 32, 1, 1});
   expectClose(table, reference::ropeTable(50, 12, 10000), 1);
   Buffer x = Buffer::random({3, 37, 6, 12}, 1, 24);
   Buffer y = Buffer::zeros({3, 37, 6, 12}, 5);

@@ -34,7 +34,7 @@ protected:
     Buffer max = Buffer::zeros({batch, sequence}), sum = max, target = max;
     Buffer scratch = scratchFor(s);
     launch(Kernel::HeadStats, {&x, &w, &labels, &max, &sum, &target, &scratch},
-           {s.ignore, s.firstRow});
+           {s.ignore, s.firstRow}, {0});
     const auto expected = reference::headStats(s, x.values(), w.values(), ids);
     // A logit is a sum of `hidden` products; exp turns its absolute error
     // into a relative one.
@@ -56,7 +56,7 @@ protected:
     launch(Kernel::HeadStatsGrad,
            {&x, &w, &labels, &max, &gradSum, &gradTarget, &gradX, &gradW,
             &scratch},
-           {s.ignore, s.firstRow});
+           {s.ignore, s.firstRow}, {0});
     expectClose(gradX, grad.x, 128);
     expectClose(gradW, grad.w, 128);
   }
@@ -114,7 +114,7 @@ TEST_P(HeadTest, ShardsCombineToTheUnshardedLoss) {
     Buffer scratch = Buffer::zeros({111 * rows});
     launch(Kernel::HeadStats,
            {&x, &part, &labels, &max, &sum, &target, &scratch},
-           {s.ignore, cut[shard]});
+           {s.ignore, cut[shard]}, {0});
     maxes[shard] = max.values();
     sums[shard] = sum.values();
     targets[shard] = target.values();

@@ -75,11 +75,11 @@ TEST_F(SteadyState, AttentionMakesNoSystemCall) {
   Buffer k = Buffer::random({1, 300, 2, 64}, 2), v = k, gradK = k, gradV = k;
   Buffer lse = Buffer::zeros({4, 300}), delta = lse;
   expectNoSystemCall(Kernel::Attention, {&q, &k, &v, &out, &lse}, {1, 0, 0},
-                     {0.125, 0.1});
+                     {0.125, 0.1, 0});
   expectNoSystemCall(
       Kernel::AttentionGrad,
       {&gradOut, &q, &k, &v, &out, &lse, &gradQ, &gradK, &gradV, &delta},
-      {1, 0, 0}, {0.125, 0.1});
+      {1, 0, 0}, {0.125, 0.1, 0});
 }
 
 TEST_F(SteadyState, HeadMakesNoSystemCall) {
@@ -89,11 +89,11 @@ TEST_F(SteadyState, HeadMakesNoSystemCall) {
   Buffer gradX = x, gradW = w, scratch = Buffer::zeros({100 * 1024});
   expectNoSystemCall(Kernel::HeadStats,
                      {&x, &w, &labels, &max, &sum, &target, &scratch},
-                     {-100, 0}, {});
+                     {-100, 0}, {0});
   expectNoSystemCall(
       Kernel::HeadStatsGrad,
       {&x, &w, &labels, &max, &sum, &target, &gradX, &gradW, &scratch},
-      {-100, 0}, {});
+      {-100, 0}, {0});
 }
 
 TEST_F(SteadyState, RowKernelsMakeNoSystemCall) {

@@ -1,0 +1,99 @@
+//===- CheckMatrixKernels.cpp - GEMM, embeddings, bias --------------------===//
+#include "runtime/plan/KernelChecks.h"
+#include "runtime/plan/KernelExpect.h"
+
+namespace mega::checks {
+
+Status gemm(Signature s) {
+  MEGA_RETURN_IF_ERROR(expectOneType(s, {0, 1}));
+  if (s.operands[2].type != DataType::F32) {
+    MEGA_RETURN_IF_ERROR(expectOneType(s, {0, 2}));
+  }
+  for (int64_t flag : s.integers) {
+    MEGA_RETURN_IF_ERROR(expectRange("flag", flag, 0, 1));
+  }
+  const auto [rowsA, colsA] =
+      std::pair(s.operands[0].rows(), s.operands[0].rowSize());
+  const auto [rowsB, colsB] =
+      std::pair(s.operands[1].rows(), s.operands[1].rowSize());
+  const int64_t m = s.integers[0] ? colsA : rowsA;
+  const int64_t k = s.integers[0] ? rowsA : colsA;
+  const int64_t kOfB = s.integers[1] ? colsB : rowsB;
+  const int64_t n = s.integers[1] ? rowsB : colsB;
+  if (k != kOfB) {
+    return badInput("a contracts {} elements but b {}", k, kOfB);
+  }
+  if (s.operands[2].rows() != m || s.operands[2].rowSize() != n) {
+    return badInput("c is {}, expected {} rows of {}", toString(s.operands[2]),
+                    m, n);
+  }
+  return Status::ok();
+}
+
+/// ids, table, rows ("rows" has the token dimension).
+static Status embeddingShapes(Signature s, int ids, int table, int rows) {
+  MEGA_RETURN_IF_ERROR(expectIds(s, ids, s.operands[rows].rows()));
+  MEGA_RETURN_IF_ERROR(expectContiguous(s, {table}));
+  if (s.operands[table].rank != 2 ||
+      s.operands[table].dims[1] != s.operands[rows].rowSize()) {
+    return mismatch("the table", s.operands[table], "the rows",
+                    s.operands[rows]);
+  }
+  return Status::ok();
+}
+
+Status embedding(Signature s) {
+  MEGA_RETURN_IF_ERROR(expectOneType(s, {1, 2}));
+  return embeddingShapes(s, 0, 1, 2);
+}
+
+Status embeddingGrad(Signature s) {
+  MEGA_RETURN_IF_ERROR(expectOneType(s, {1}));
+  MEGA_RETURN_IF_ERROR(expectF32(s, {2}));
+  return embeddingShapes(s, 0, 2, 1);
+}
+
+/// Operand 1 is the [maxSequence, hidden] table that is added to operand 0,
+/// [B, S, hidden], or that takes its sums.
+static Status positionShapes(Signature s) {
+  MEGA_RETURN_IF_ERROR(expectContiguous(s, {1}));
+  const BufferType &x = s.operands[0];
+  const BufferType &table = s.operands[1];
+  if (x.rank != 3 || table.rank != 2 || table.dims[1] != x.rowSize() ||
+      table.dims[0] < x.dims[1]) {
+    return mismatch("the position table", table, "the activations", x);
+  }
+  return Status::ok();
+}
+
+Status addPositions(Signature s) {
+  MEGA_RETURN_IF_ERROR(expectOneType(s, {0, 1, 2}));
+  MEGA_RETURN_IF_ERROR(expectSameShape(s, {0, 2}));
+  return positionShapes(s);
+}
+
+Status positionsGrad(Signature s) {
+  MEGA_RETURN_IF_ERROR(expectOneType(s, {0}));
+  MEGA_RETURN_IF_ERROR(expectF32(s, {1}));
+  return positionShapes(s);
+}
+
+Status addBias(Signature s) {
+  MEGA_RETURN_IF_ERROR(expectOneType(s, {0, 2}));
+  MEGA_RETURN_IF_ERROR(expectSameShape(s, {0, 2}));
+  return expectVector(s, 1, s.operands[0].rowSize());
+}
+
+Status biasGrad(Signature s) {
+  MEGA_RETURN_IF_ERROR(expectOneType(s, {0}));
+  return expectVector(s, 1, s.operands[0].rowSize());
+}
+
+Status biasGelu(Signature s) {
+  MEGA_RETURN_IF_ERROR(expectOneType(s, {0, 2, 3}));
+  MEGA_RETURN_IF_ERROR(expectSameShape(s, {0, 2, 3}));
+  MEGA_RETURN_IF_ERROR(expectVector(s, 1, s.operands[0].rowSize()));
+  return expectRange("kind", s.integers[0], 0, 1);
+}
+
+} // namespace mega::checks
