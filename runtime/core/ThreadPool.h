@@ -25,9 +25,12 @@ namespace mega {
 
 class ThreadPool {
 public:
+  /// What every thread has unless a pool says otherwise; kernels rely on it.
+  static constexpr size_t kScratchBytes = size_t{2} << 20;
+
   /// `threads` counts the caller, which works too; at least 1. Each thread has
   /// `scratchBytes` of private scratch, 64-byte aligned, touched at start.
-  explicit ThreadPool(int threads, size_t scratchBytes = size_t{1} << 20);
+  explicit ThreadPool(int threads, size_t scratchBytes = kScratchBytes);
   ~ThreadPool();
   ThreadPool(const ThreadPool &) = delete;
   ThreadPool &operator=(const ThreadPool &) = delete;

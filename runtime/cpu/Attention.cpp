@@ -32,6 +32,9 @@ struct QueryBlock {
       return;
     }
     float *begin = row + (seen.begin - keys.begin);
+    if (problem.softcap != 0) {
+      rows::softcap(problem.softcap, begin, seen.size());
+    }
     const float best = std::max(max[r], rows::maximum(begin, seen.size()));
     const float correction = std::exp(max[r] - best);
     if (!first && correction != 1.0f) {
@@ -82,6 +85,7 @@ void cpu::attention(const KernelContext &ctx, const KernelArguments &args) {
   const View &q = args[0], &k = args[1], &v = args[2], &out = args[3];
   float *lse = args[4].as<float>();
   const AttentionProblem p(ctx, args, q, k);
+  const bool narrow = out.type != DataType::F32;
   const int64_t blocks = ceilDiv(p.sequence, kQueryBlock);
   ctx.pool.parallelFor(
       p.batch * p.heads * blocks,
@@ -91,25 +95,30 @@ void cpu::attention(const KernelContext &ctx, const KernelArguments &args) {
         const int64_t h = task / blocks % p.heads;
         const int64_t b = task / blocks / p.heads;
         const int64_t kvHead = h / p.group();
+        const AttentionScratch own(scratch, p.dim);
         QueryBlock block{
             .problem = p,
             .b = b,
             .h = h,
             .queries = {begin, std::min(p.sequence, begin + kQueryBlock)},
-            .out = headRows(out, b, h, begin),
-            .scores = reinterpret_cast<float *>(scratch.data())};
+            .out = narrow ? own.block(3) : headRows<float>(out, b, h, begin),
+            .scores = own.scores(0)};
         std::fill_n(block.max, kQueryBlock,
                     -std::numeric_limits<float>::infinity());
         std::fill_n(block.sum, kQueryBlock, 0.0f);
+        const Matrix<const float> query =
+            readHead(q, b, h, block.queries, own.block(0));
         const Range seen = p.visibleKeys(block.queries);
         for (int64_t key = seen.begin / kKeyBlock * kKeyBlock; key < seen.end;
              key += kKeyBlock) {
-          block.meet({key, std::min(seen.end, key + kKeyBlock)},
-                     constant(headRows(q, b, h, begin)),
-                     constant(headRows(k, b, kvHead, key)),
-                     constant(headRows(v, b, kvHead, key)));
+          const Range keys = {key, std::min(seen.end, key + kKeyBlock)};
+          block.meet(keys, query, readHead(k, b, kvHead, keys, own.block(1)),
+                     readHead(v, b, kvHead, keys, own.block(2)));
         }
         block.finish(lse + (b * p.heads + h) * p.sequence);
+        if (narrow) {
+          writeHead(out, b, h, block.queries, block.out);
+        }
       });
 }
 

@@ -6,36 +6,46 @@
 
 namespace mega {
 namespace {
+/// What meets in one step: blocks of queries of a head and of keys, as f32.
+struct Meeting {
+  int64_t h;
+  Range queries, keys;
+  Matrix<const float> query, grad, key, value;
+  /// Sums to add to. Without data: not wanted.
+  Matrix<float> gradQ, gradK, gradV;
+};
+
 /// The gradient of one key/value head of one sample. Query heads of its group
 /// come in order, and blocks of keys outermost, so every sum has one order.
 struct KeyValueHead {
   const AttentionProblem &problem;
   const KernelArguments &args;
   int64_t b, kvHead;
-  /// Both [kQueryBlock, kKeyBlock].
-  float *probabilities, *gradScores;
+  AttentionScratch scratch;
 
   const View &gradOut() const { return args[0]; }
   const View &q() const { return args[1]; }
   const View &k() const { return args[2]; }
   const View &v() const { return args[3]; }
+  const View &gradQ() const { return args[6]; }
+  const View &gradK() const { return args[7]; }
+  const View &gradV() const { return args[8]; }
 
   float *statistics(int operand, int64_t h) const {
     return args[operand].as<float>() +
            (b * problem.heads + h) * problem.sequence;
   }
 
-  void clear(const View &view, int64_t h) const {
-    const Matrix<float> target = headRows(view, b, h, 0);
-    for (int64_t s = 0; s < problem.sequence; ++s) {
+  void clear(Matrix<float> target, int64_t rows) const {
+    for (int64_t s = 0; s < rows; ++s) {
       std::fill_n(target.data + s * target.stride, problem.dim, 0.0f);
     }
   }
 
   /// delta = row sums of gradOut * out.
-  void computeDelta(int64_t h) const {
-    const Matrix<float> grad = headRows(gradOut(), b, h, 0);
-    const Matrix<float> out = headRows(args[4], b, h, 0);
+  template <typename T> void computeDelta(int64_t h) const {
+    const Matrix<T> grad = headRows<T>(gradOut(), b, h, 0);
+    const Matrix<T> out = headRows<T>(args[4], b, h, 0);
     float *delta = statistics(9, h);
     for (int64_t s = 0; s < problem.sequence; ++s) {
       delta[s] = rows::dot(grad.data + s * grad.stride,
@@ -68,10 +78,17 @@ struct KeyValueHead {
     }
     const int64_t skip = seen.begin - keys.begin;
     const int64_t rest = keys.end - seen.end;
+    float slope[kKeyBlock];
+    if (problem.softcap != 0) {
+      rows::softcapWithSlope(problem.softcap, p + skip, slope, seen.size());
+    }
     rows::scaledExp(1.0f, statistics(5, h)[query], p + skip, seen.size());
     dropoutRow(h, query, keys.begin, seen, ds);
     rows::softmaxGrad(p + skip, statistics(9, h)[query], problem.scale,
                       ds + skip, seen.size());
+    if (problem.softcap != 0) {
+      rows::multiply(ds + skip, slope, ds + skip, seen.size());
+    }
     for (float *row : {p, ds}) {
       std::fill_n(row, skip, 0.0f);
       std::fill_n(row + keys.size() - rest, rest, 0.0f);
@@ -79,50 +96,122 @@ struct KeyValueHead {
     dropoutRow(h, query, keys.begin, seen, p);
   }
 
-  void meet(int64_t h, Range queries, Range keys) const {
-    const int64_t m = queries.size(), n = keys.size(), dim = problem.dim;
-    const auto at = [&](const View &view, int64_t head, int64_t row) {
-      return headRows(view, b, head, row);
-    };
-    const Matrix<float> p = {probabilities, kKeyBlock};
-    const Matrix<float> ds = {gradScores, kKeyBlock};
-    const Matrix<const float> query = constant(at(q(), h, queries.begin));
-    const Matrix<const float> key = constant(at(k(), kvHead, keys.begin));
-    const Matrix<const float> grad = constant(at(gradOut(), h, queries.begin));
-    gemmTile({m, n, dim, false, true}, problem.scale, query, key, false, p);
-    gemmTile({m, n, dim, false, true}, 1.0f, grad,
-             constant(at(v(), kvHead, keys.begin)), false, ds);
+  void meet(const Meeting &x) const {
+    const int64_t m = x.queries.size(), n = x.keys.size(), dim = problem.dim;
+    const Matrix<float> p = {scratch.scores(0), kKeyBlock};
+    const Matrix<float> ds = {scratch.scores(1), kKeyBlock};
+    gemmTile({m, n, dim, false, true}, problem.scale, x.query, x.key, false, p);
+    gemmTile({m, n, dim, false, true}, 1.0f, x.grad, x.value, false, ds);
     for (int64_t r = 0; r < m; ++r) {
-      softmaxGradRow(h, queries.begin + r, keys, p.data + r * p.stride,
+      softmaxGradRow(x.h, x.queries.begin + r, x.keys, p.data + r * p.stride,
                      ds.data + r * ds.stride);
     }
-    gemmTile({m, dim, n}, 1.0f, constant(ds), key, true,
-             at(args[6], h, queries.begin));
-    gemmTile({n, dim, m, true, false}, 1.0f, constant(ds), query, true,
-             at(args[7], kvHead, keys.begin));
-    gemmTile({n, dim, m, true, false}, 1.0f, constant(p), grad, true,
-             at(args[8], kvHead, keys.begin));
+    if (x.gradQ.data) {
+      gemmTile({m, dim, n}, 1.0f, constant(ds), x.key, true, x.gradQ);
+    }
+    if (x.gradK.data) {
+      gemmTile({n, dim, m, true, false}, 1.0f, constant(ds), x.query, true,
+               x.gradK);
+      gemmTile({n, dim, m, true, false}, 1.0f, constant(p), x.grad, true,
+               x.gradV);
+    }
   }
 
-  void run() const {
-    const Range heads = {kvHead * problem.group(),
-                         (kvHead + 1) * problem.group()};
-    clear(args[7], kvHead);
-    clear(args[8], kvHead);
-    for (int64_t h = heads.begin; h < heads.end; ++h) {
-      clear(args[6], h);
-      computeDelta(h);
-    }
-    for (int64_t first = 0; first < problem.sequence; first += kKeyBlock) {
-      const Range keys = {first, std::min(problem.sequence, first + kKeyBlock)};
-      const Range seeing = problem.visibleQueries(keys);
-      for (int64_t h = heads.begin; h < heads.end; ++h) {
-        for (int64_t i = seeing.begin / kQueryBlock * kQueryBlock;
-             i < seeing.end; i += kQueryBlock) {
-          meet(h, {i, std::min(seeing.end, i + kQueryBlock)}, keys);
-        }
+  /// The query heads of the group.
+  Range heads() const {
+    return {kvHead * problem.group(), (kvHead + 1) * problem.group()};
+  }
+  Range keysFrom(int64_t first, int64_t end) const {
+    return {first, std::min(end, first + kKeyBlock)};
+  }
+
+  /// All blocks of queries that see `keys`; body(h, queries).
+  template <typename Body> void forQueries(Range keys, Body &&body) const {
+    const Range seeing = problem.visibleQueries(keys);
+    for (int64_t h = heads().begin; h < heads().end; ++h) {
+      for (int64_t i = seeing.begin / kQueryBlock * kQueryBlock; i < seeing.end;
+           i += kQueryBlock) {
+        body(h, Range{i, std::min(seeing.end, i + kQueryBlock)});
       }
     }
+  }
+
+  /// f32: the sums are where the results belong.
+  void run() const {
+    const auto at = [&](const View &view, int64_t h, int64_t row) {
+      return headRows<float>(view, b, h, row);
+    };
+    clear(at(gradK(), kvHead, 0), problem.sequence);
+    clear(at(gradV(), kvHead, 0), problem.sequence);
+    for (int64_t h = heads().begin; h < heads().end; ++h) {
+      clear(at(gradQ(), h, 0), problem.sequence);
+      computeDelta<float>(h);
+    }
+    for (int64_t j = 0; j < problem.sequence; j += kKeyBlock) {
+      const Range keys = keysFrom(j, problem.sequence);
+      forQueries(keys, [&](int64_t h, Range queries) {
+        const int64_t i = queries.begin;
+        meet({h, queries, keys, constant(at(q(), h, i)),
+              constant(at(gradOut(), h, i)), constant(at(k(), kvHead, j)),
+              constant(at(v(), kvHead, j)), at(gradQ(), h, i),
+              at(gradK(), kvHead, j), at(gradV(), kvHead, j)});
+      });
+    }
+  }
+
+  /// bf16: sums stay in scratch until they are complete and are rounded once.
+  /// Those of keys run over all queries and those of queries over all keys, so
+  /// each has a pass of its own, and scores are computed twice.
+  void runNarrow() const {
+    const auto read = [&](const View &view, int64_t h, Range range, int block) {
+      return readHead(view, b, h, range, scratch.block(block));
+    };
+    for (int64_t h = heads().begin; h < heads().end; ++h) {
+      computeDelta<BFloat16>(h);
+    }
+    const Matrix<float> first = scratch.block(4), second = scratch.block(5);
+    for (int64_t j = 0; j < problem.sequence; j += kKeyBlock) {
+      const Range keys = keysFrom(j, problem.sequence);
+      const Matrix<const float> key = read(k(), kvHead, keys, 0);
+      const Matrix<const float> value = read(v(), kvHead, keys, 1);
+      clear(first, keys.size());
+      clear(second, keys.size());
+      forQueries(keys, [&](int64_t h, Range queries) {
+        meet({h,
+              queries,
+              keys,
+              read(q(), h, queries, 2),
+              read(gradOut(), h, queries, 3),
+              key,
+              value,
+              {},
+              first,
+              second});
+      });
+      writeHead(gradK(), b, kvHead, keys, first);
+      writeHead(gradV(), b, kvHead, keys, second);
+    }
+    forQueries({0, problem.sequence}, [&](int64_t h, Range queries) {
+      const Matrix<const float> query = read(q(), h, queries, 2);
+      const Matrix<const float> grad = read(gradOut(), h, queries, 3);
+      clear(first, queries.size());
+      const Range seen = problem.visibleKeys(queries);
+      for (int64_t j = seen.begin / kKeyBlock * kKeyBlock; j < seen.end;
+           j += kKeyBlock) {
+        const Range keys = keysFrom(j, seen.end);
+        meet({h,
+              queries,
+              keys,
+              query,
+              grad,
+              read(k(), kvHead, keys, 0),
+              read(v(), kvHead, keys, 1),
+              first,
+              {},
+              {}});
+      }
+      writeHead(gradQ(), b, h, queries, first);
+    });
   }
 };
 } // namespace
@@ -131,14 +220,9 @@ void cpu::attentionGrad(const KernelContext &ctx, const KernelArguments &args) {
   const AttentionProblem p(ctx, args, args[1], args[2]);
   ctx.pool.parallelFor(
       p.batch * p.kvHeads, [&](int64_t task, std::span<std::byte> scratch) {
-        auto *tiles = reinterpret_cast<float *>(scratch.data());
-        KeyValueHead{p,
-                     args,
-                     task / p.kvHeads,
-                     task % p.kvHeads,
-                     tiles,
-                     tiles + kQueryBlock * kKeyBlock}
-            .run();
+        const KeyValueHead head{p, args, task / p.kvHeads, task % p.kvHeads,
+                                AttentionScratch(scratch, p.dim)};
+        args[1].type == DataType::F32 ? head.run() : head.runNarrow();
       });
 }
 

@@ -11,6 +11,7 @@
 
 #include "runtime/core/Kernel.h"
 #include "runtime/cpu/Gemm.h"
+#include "runtime/cpu/rows/Rows.h"
 #include "runtime/plan/Philox.h"
 
 #include <algorithm>
@@ -38,6 +39,8 @@ struct AttentionProblem {
   /// 0: unlimited.
   int64_t window;
   float scale;
+  /// Of the scores; 0: none.
+  float softcap;
   /// Dropout: nothing is dropped when the threshold is 0.
   uint32_t threshold;
   float keptFactor;
@@ -49,6 +52,7 @@ struct AttentionProblem {
       : batch(q.dims[0]), sequence(q.dims[1]), heads(q.dims[2]),
         kvHeads(k.dims[2]), dim(q.dims[3]), causal(args.integers[0]),
         window(args.integers[1]), scale(static_cast<float>(args.floats[0])),
+        softcap(static_cast<float>(args.floats[2])),
         threshold(dropoutThreshold(args.floats[1])),
         keptFactor(static_cast<float>(1 / (1 - args.floats[1]))),
         key(toPhiloxKey(dropoutKey(ctx.scalars.seed, ctx.scalars.step,
@@ -78,14 +82,61 @@ struct AttentionProblem {
   }
 };
 
-/// Rows [first, ...) of one head of a [batch, sequence, heads, dim] buffer.
-inline Matrix<float> headRows(const View &view, int64_t b, int64_t h,
-                              int64_t first) {
-  return {view.row<float>(b * view.dims[1] + first) + h * view.dims[3],
+/// Row `first` of one head of a [batch, sequence, heads, dim] buffer.
+template <typename T>
+Matrix<T> headRows(const View &view, int64_t b, int64_t h, int64_t first) {
+  return {view.row<T>(b * view.dims[1] + first) + h * view.dims[3],
           view.rowStride};
 }
 inline Matrix<const float> constant(Matrix<float> m) {
   return {m.data, m.stride};
+}
+
+/// A thread's scratch: two blocks of scores, and f32 copies of blocks of rows
+/// of bf16 operands, up to six.
+class AttentionScratch {
+public:
+  AttentionScratch(std::span<std::byte> scratch, int64_t dim)
+      : floats(reinterpret_cast<float *>(scratch.data())), dim(dim) {}
+
+  float *scores(int i) const { return floats + i * kQueryBlock * kKeyBlock; }
+  /// Block `i` of at most kQueryBlock rows.
+  Matrix<float> block(int i) const {
+    return {scores(2) + i * kQueryBlock * dim, dim};
+  }
+
+private:
+  float *floats;
+  int64_t dim;
+};
+static_assert(kQueryBlock == kKeyBlock);
+static_assert((2 * kQueryBlock * kKeyBlock +
+               6 * kQueryBlock * kMaxBf16HeadDim) *
+                  sizeof(float) <=
+              ThreadPool::kScratchBytes);
+
+/// Rows of one head as f32: where they are, or widened into `copy`.
+inline Matrix<const float> readHead(const View &view, int64_t b, int64_t h,
+                                    Range range, Matrix<float> copy) {
+  if (view.type == DataType::F32) {
+    return constant(headRows<float>(view, b, h, range.begin));
+  }
+  const Matrix<BFloat16> from = headRows<BFloat16>(view, b, h, range.begin);
+  for (int64_t r = 0; r < range.size(); ++r) {
+    rows::widen(from.data + r * from.stride, copy.data + r * copy.stride,
+                view.dims[3]);
+  }
+  return constant(copy);
+}
+
+/// Rounds `from` to rows of one head of a bf16 buffer.
+inline void writeHead(const View &view, int64_t b, int64_t h, Range range,
+                      Matrix<float> from) {
+  const Matrix<BFloat16> to = headRows<BFloat16>(view, b, h, range.begin);
+  for (int64_t r = 0; r < range.size(); ++r) {
+    rows::narrow(from.data + r * from.stride, to.data + r * to.stride,
+                 view.dims[3]);
+  }
 }
 
 } // namespace mega

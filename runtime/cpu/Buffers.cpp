@@ -3,7 +3,6 @@
 #include "runtime/cpu/Parallel.h"
 #include "runtime/cpu/rows/Rows.h"
 
-#include <cassert>
 #include <cstring>
 
 namespace mega {
@@ -11,13 +10,21 @@ namespace {
 /// target += source by runs, whatever the two element types.
 template <typename From, typename To>
 void accumulateAs(ThreadPool &pool, const View &source, const View &target) {
+  // bf16 adds as f32.
+  using Sum = decltype(From() + To());
   forRows(pool, source.rows(), source.rowSize(), [&](int64_t row) {
     const From *from = source.row<From>(row);
     To *to = target.row<To>(row);
     for (int64_t i = 0; i < source.rowSize(); ++i) {
-      to[i] += static_cast<To>(from[i]);
+      const Sum sum = static_cast<Sum>(to[i]) + static_cast<Sum>(from[i]);
+      to[i] = static_cast<To>(sum);
     }
   });
+}
+
+/// body(T()) with the C++ type of any float type.
+template <typename Body> void withFloat(DataType type, Body &&body) {
+  type == DataType::F64 ? body(double()) : withElement(type, body);
 }
 } // namespace
 
@@ -44,25 +51,39 @@ void cpu::copy(const KernelContext &ctx, const KernelArguments &args) {
 }
 
 void cpu::cast(const KernelContext &ctx, const KernelArguments &args) {
-  assert(args[0].type == args[1].type && "cast: bf16 is not implemented yet");
-  copy(ctx, args);
+  const View &source = args[0], &target = args[1];
+  if (source.type == target.type) {
+    return copy(ctx, args);
+  }
+  forPieces(ctx.pool, args.operands,
+            [&](int64_t row, int64_t column, int64_t count) {
+              if (source.type == DataType::BF16) {
+                rows::widen(at<BFloat16>(source, row, column),
+                            at<float>(target, row, column), count);
+              } else {
+                rows::narrow(at<float>(source, row, column),
+                             at<BFloat16>(target, row, column), count);
+              }
+            });
 }
 
 void cpu::accumulate(const KernelContext &ctx, const KernelArguments &args) {
   const View &source = args[0], &target = args[1];
-  if (source.type == DataType::F32 && target.type == DataType::F32) {
-    forPieces(ctx.pool, args.operands,
-              [&](int64_t row, int64_t column, int64_t count) {
-                float *to = at(target, row, column);
-                rows::add(to, at(source, row, column), to, count);
-              });
-  } else if (source.type == DataType::F32 && target.type == DataType::F64) {
-    accumulateAs<float, double>(ctx.pool, source, target);
-  } else if (source.type == DataType::F64 && target.type == DataType::F64) {
-    accumulateAs<double, double>(ctx.pool, source, target);
-  } else {
-    assert(false && "accumulate: no such pair of element types yet");
+  if (target.type == DataType::F32 && source.type != DataType::F64) {
+    withElement(source.type, [&]<typename T>(T) {
+      forPieces(ctx.pool, args.operands,
+                [&](int64_t row, int64_t column, int64_t count) {
+                  rows::accumulate(at<T>(source, row, column),
+                                   at<float>(target, row, column), count);
+                });
+    });
+    return;
   }
+  withFloat(source.type, [&]<typename From>(From) {
+    withFloat(target.type, [&]<typename To>(To) {
+      accumulateAs<From, To>(ctx.pool, source, target);
+    });
+  });
 }
 
 } // namespace mega

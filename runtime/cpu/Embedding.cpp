@@ -9,41 +9,48 @@ namespace mega {
 void cpu::embedding(const KernelContext &ctx, const KernelArguments &args) {
   const View &table = args[1], &out = args[2];
   const int32_t *ids = args[0].as<int32_t>();
-  forRows(ctx.pool, out.rows(), out.rowSize(), [&](int64_t row) {
-    std::memcpy(out.row<float>(row), table.row<float>(ids[row]),
-                static_cast<size_t>(out.rowSize()) * sizeof(float));
+  withElement(out.type, [&]<typename T>(T) {
+    forRows(ctx.pool, out.rows(), out.rowSize(), [&](int64_t row) {
+      std::memcpy(out.row<T>(row), table.row<T>(ids[row]),
+                  static_cast<size_t>(out.rowSize()) * sizeof(T));
+    });
   });
 }
 
 void cpu::embeddingGrad(const KernelContext &ctx, const KernelArguments &args) {
   const View &gradOut = args[1], &gradTable = args[2];
   const int32_t *ids = args[0].as<int32_t>();
-  // A token may occur twice, so tasks own columns and not rows.
-  forColumns(ctx.pool, gradOut.rowSize(), [&](int64_t begin, int64_t end) {
-    for (int64_t row = 0; row < gradOut.rows(); ++row) {
-      float *target = at(gradTable, ids[row], begin);
-      rows::add(target, at(gradOut, row, begin), target, end - begin);
-    }
+  withElement(gradOut.type, [&]<typename T>(T) {
+    // A token may occur twice, so tasks own columns and not rows.
+    forColumns(ctx.pool, gradOut.rowSize(), [&](int64_t begin, int64_t end) {
+      for (int64_t row = 0; row < gradOut.rows(); ++row) {
+        rows::accumulate(at<T>(gradOut, row, begin),
+                         at<float>(gradTable, ids[row], begin), end - begin);
+      }
+    });
   });
 }
 
 void cpu::addPositions(const KernelContext &ctx, const KernelArguments &args) {
   const View &x = args[0], &table = args[1], &out = args[2];
-  forRows(ctx.pool, x.rows(), x.rowSize(), [&](int64_t row) {
-    rows::add(x.row<float>(row), table.row<float>(row % x.dims[1]),
-              out.row<float>(row), x.rowSize());
+  withElement(x.type, [&]<typename T>(T) {
+    forRows(ctx.pool, x.rows(), x.rowSize(), [&](int64_t row) {
+      rows::add(x.row<T>(row), table.row<T>(row % x.dims[1]), out.row<T>(row),
+                x.rowSize());
+    });
   });
 }
 
 void cpu::positionsGrad(const KernelContext &ctx, const KernelArguments &args) {
   const View &gradOut = args[0], &gradTable = args[1];
   const int64_t batch = gradOut.dims[0], sequence = gradOut.dims[1];
-  forRows(ctx.pool, sequence, batch * gradOut.rowSize(), [&](int64_t s) {
-    float *target = gradTable.row<float>(s);
-    for (int64_t b = 0; b < batch; ++b) {
-      rows::add(target, gradOut.row<float>(b * sequence + s), target,
-                gradOut.rowSize());
-    }
+  withElement(gradOut.type, [&]<typename T>(T) {
+    forRows(ctx.pool, sequence, batch * gradOut.rowSize(), [&](int64_t s) {
+      for (int64_t b = 0; b < batch; ++b) {
+        rows::accumulate(gradOut.row<T>(b * sequence + s),
+                         gradTable.row<float>(s), gradOut.rowSize());
+      }
+    });
   });
 }
 

@@ -2,6 +2,7 @@
 
 #include "runtime/cpu/KernelList.h"
 #include "runtime/cpu/Parallel.h"
+#include "runtime/cpu/rows/Rows.h"
 
 #include <openblas-serial/cblas.h>
 
@@ -55,6 +56,69 @@ int64_t even(int64_t extent, int64_t tile) {
   const int64_t pieces = std::max<int64_t>(1, ceilDiv(extent, tile));
   return std::max<int64_t>(16, ceilDiv(ceilDiv(extent, pieces), 16) * 16);
 }
+
+/// Columns of op(a) that are widened at a time, and what keeps the rows of a
+/// buffer from sharing the sets of a cache.
+constexpr int64_t kBlockK = 256, kPad = 16;
+/// Floats of a buffer for `tile` rows or columns and kBlockK of the others.
+constexpr int64_t panelFloats(int64_t tile) {
+  return std::max(tile * (kBlockK + kPad), kBlockK * (tile + kPad));
+}
+static_assert((panelFloats(kTileM) + panelFloats(kTileN) +
+               kTileM * (kTileN + kPad)) *
+                  sizeof(float) <=
+              ThreadPool::kScratchBytes);
+
+/// The first rows x columns of `m` as f32: as they are, or widened.
+Matrix<const float> widened(AnyMatrix m, int64_t rows, int64_t columns,
+                            float *buffer) {
+  if (m.type == DataType::F32) {
+    return {m.at<float>(0, 0), m.stride};
+  }
+  const int64_t stride = columns + kPad;
+  for (int64_t row = 0; row < rows; ++row) {
+    rows::widen(m.at<BFloat16>(row, 0), buffer + row * stride, columns);
+  }
+  return {buffer, stride};
+}
+
+/// gemmTile with alpha 1 for a tile of `gemm`.
+void anyTile(const GemmShape &shape, AnyMatrix a, AnyMatrix b, bool accumulate,
+             AnyMatrix c, std::span<std::byte> scratch) {
+  const auto plain = [](AnyMatrix m) { return m.type == DataType::F32; };
+  const auto read = [](AnyMatrix m) {
+    return Matrix<const float>{m.at<float>(0, 0), m.stride};
+  };
+  if (plain(a) && plain(b) && plain(c)) {
+    gemmTile(shape, 1.0f, read(a), read(b), accumulate,
+             {c.at<float>(0, 0), c.stride});
+    return;
+  }
+  auto *bufferA = reinterpret_cast<float *>(scratch.data());
+  float *bufferB = bufferA + panelFloats(kTileM);
+  float *bufferC = bufferB + panelFloats(kTileN);
+  Matrix<float> sum = {c.at<float>(0, 0), c.stride};
+  if (!plain(c)) {
+    sum = {bufferC, shape.n + kPad};
+    if (accumulate) {
+      widened(c, shape.m, shape.n, bufferC);
+    }
+  }
+  for (int64_t k = 0; k < shape.k; k += kBlockK) {
+    GemmShape block = shape;
+    block.k = std::min(kBlockK, shape.k - k);
+    const auto partA = shape.transposeA
+                           ? widened(a.from(k, 0), block.k, shape.m, bufferA)
+                           : widened(a.from(0, k), shape.m, block.k, bufferA);
+    const auto partB = shape.transposeB
+                           ? widened(b.from(0, k), shape.n, block.k, bufferB)
+                           : widened(b.from(k, 0), block.k, shape.n, bufferB);
+    gemmTile(block, 1.0f, partA, partB, accumulate || k > 0, sum);
+  }
+  for (int64_t row = 0; row < shape.m && !plain(c); ++row) {
+    rows::narrow(sum.data + row * sum.stride, c.at<BFloat16>(row, 0), shape.n);
+  }
+}
 } // namespace
 
 void gemmTile(const GemmShape &shape, float alpha, Matrix<const float> a,
@@ -87,22 +151,22 @@ GemmCut gemmCut(int64_t m, int64_t n) {
   return {even(m, tileM), even(n, tileN)};
 }
 
-void gemm(ThreadPool &pool, const GemmShape &shape, Matrix<const float> a,
-          Matrix<const float> b, bool accumulate, Matrix<float> c) {
+void gemm(ThreadPool &pool, const GemmShape &shape, AnyMatrix a, AnyMatrix b,
+          bool accumulate, AnyMatrix c) {
   const GemmCut cut = gemmCut(shape.m, shape.n);
   const int64_t tilesM = ceilDiv(shape.m, cut.tileM);
   const int64_t tilesN = ceilDiv(shape.n, cut.tileN);
-  pool.parallelFor(tilesM * tilesN, [&](int64_t task, std::span<std::byte>) {
-    const int64_t i = task / tilesN * cut.tileM;
-    const int64_t j = task % tilesN * cut.tileN;
-    GemmShape tile = shape;
-    tile.m = std::min(cut.tileM, shape.m - i);
-    tile.n = std::min(cut.tileN, shape.n - j);
-    gemmTile(tile, 1.0f,
-             {a.data + (shape.transposeA ? i : i * a.stride), a.stride},
-             {b.data + (shape.transposeB ? j * b.stride : j), b.stride},
-             accumulate, {c.data + i * c.stride + j, c.stride});
-  });
+  pool.parallelFor(
+      tilesM * tilesN, [&](int64_t task, std::span<std::byte> scratch) {
+        const int64_t i = task / tilesN * cut.tileM;
+        const int64_t j = task % tilesN * cut.tileN;
+        GemmShape tile = shape;
+        tile.m = std::min(cut.tileM, shape.m - i);
+        tile.n = std::min(cut.tileN, shape.n - j);
+        anyTile(tile, shape.transposeA ? a.from(0, i) : a.from(i, 0),
+                shape.transposeB ? b.from(j, 0) : b.from(0, j), accumulate,
+                c.from(i, j), scratch);
+      });
 }
 
 void warmUpGemm(ThreadPool &pool) {
@@ -120,13 +184,12 @@ void warmUpGemm(ThreadPool &pool) {
 }
 
 void cpu::gemm(const KernelContext &ctx, const KernelArguments &args) {
-  const View &a = args[0], &b = args[1], &c = args[2];
+  const View &a = args[0], &c = args[2];
   const bool transposeA = args.integers[0], transposeB = args.integers[1];
   mega::gemm(ctx.pool,
              {c.rows(), c.rowSize(), transposeA ? a.rows() : a.rowSize(),
               transposeA, transposeB},
-             {a.as<float>(), a.rowStride}, {b.as<float>(), b.rowStride},
-             args.integers[2], {c.as<float>(), c.rowStride});
+             AnyMatrix(a), AnyMatrix(args[1]), args.integers[2], AnyMatrix(c));
 }
 
 } // namespace mega

@@ -18,10 +18,6 @@ struct LogitTile {
   Matrix<float> matrix() const { return {logits, columns}; }
 };
 
-Matrix<const float> rowsFrom(const View &view, int64_t row) {
-  return {view.row<float>(row), view.rowStride};
-}
-
 /// body(tile) for the tiles of x w^T, vocabulary innermost.
 template <typename Body>
 void forLogitTiles(ThreadPool &pool, const View &x, const View &w,
@@ -33,7 +29,7 @@ void forLogitTiles(ThreadPool &pool, const View &x, const View &w,
                               first, std::min(cut.columns, w.rows() - first),
                               scratch.as<float>()};
       gemm(pool, {tile.tokens, tile.columns, x.rowSize(), false, true},
-           rowsFrom(x, token), rowsFrom(w, first), false, tile.matrix());
+           AnyMatrix(x, token), AnyMatrix(w, first), false, tile.matrix());
       body(tile);
     }
   }
@@ -53,10 +49,14 @@ void cpu::headStats(const KernelContext &ctx, const KernelArguments &args) {
   const int32_t *labels = args[2].as<int32_t>();
   float *max = args[3].as<float>(), *sum = args[4].as<float>();
   float *target = args[5].as<float>();
+  const float softcap = static_cast<float>(args.floats[0]);
   forLogitTiles(ctx.pool, args[0], args[1], args[6], [&](const LogitTile &t) {
     forRows(ctx.pool, t.tokens, 4 * t.columns, [&](int64_t i) {
       const int64_t token = t.token + i;
-      const float *logits = t.row(i);
+      float *logits = t.row(i);
+      if (softcap != 0) {
+        rows::softcap(softcap, logits, t.columns);
+      }
       const float best = rows::maximum(logits, t.columns);
       if (t.first == 0) {
         max[token] = best;
@@ -80,22 +80,43 @@ void cpu::headStatsGrad(const KernelContext &ctx, const KernelArguments &args) {
   const int32_t *labels = args[2].as<int32_t>();
   const float *max = args[3].as<float>(), *gradSum = args[4].as<float>();
   const float *gradTarget = args[5].as<float>();
+  const float softcap = static_cast<float>(args.floats[0]);
   const int64_t hidden = x.rowSize();
+  const bool narrow = gradX.type != DataType::F32;
+  // Sums over all tiles of the vocabulary, to be rounded once.
+  const Matrix<float> sums = {
+      args[8].as<float>() + headScratch(x.rows(), w.rows()), hidden};
   forLogitTiles(ctx.pool, x, w, args[8], [&](const LogitTile &t) {
     forRows(ctx.pool, t.tokens, 4 * t.columns, [&](int64_t i) {
       const int64_t token = t.token + i;
       float *logits = t.row(i);
-      rows::scaledExp(gradSum[token], max[token], logits, t.columns);
-      if (const int64_t c = labelColumn(t, labels[token], args); c >= 0) {
-        logits[c] += gradTarget[token];
+      const int64_t c = labelColumn(t, labels[token], args);
+      float atLabel = gradTarget[token];
+      if (softcap == 0) {
+        rows::scaledExp(gradSum[token], max[token], logits, t.columns);
+      } else {
+        if (c >= 0) {
+          const float tanh = std::tanh(logits[c] / softcap);
+          atLabel *= 1 - tanh * tanh;
+        }
+        rows::softcapExp(softcap, gradSum[token], max[token], logits,
+                         t.columns);
+      }
+      if (c >= 0) {
+        logits[c] += atLabel;
       }
     });
-    gemm(ctx.pool, {t.tokens, hidden, t.columns}, {t.logits, t.columns},
-         rowsFrom(w, t.first), t.first != 0,
-         {gradX.row<float>(t.token), gradX.rowStride});
-    gemm(ctx.pool, {t.columns, hidden, t.tokens, true, false},
-         {t.logits, t.columns}, rowsFrom(x, t.token), true,
-         {gradW.row<float>(t.first), gradW.rowStride});
+    gemm(ctx.pool, {t.tokens, hidden, t.columns}, t.matrix(),
+         AnyMatrix(w, t.first), t.first != 0,
+         narrow ? AnyMatrix(sums) : AnyMatrix(gradX, t.token));
+    gemm(ctx.pool, {t.columns, hidden, t.tokens, true, false}, t.matrix(),
+         AnyMatrix(x, t.token), true, AnyMatrix(gradW, t.first));
+    if (narrow && t.first + t.columns == w.rows()) {
+      forRows(ctx.pool, t.tokens, hidden, [&](int64_t i) {
+        rows::narrow(sums.data + i * hidden, gradX.row<BFloat16>(t.token + i),
+                     hidden);
+      });
+    }
   });
 }
 

@@ -54,9 +54,10 @@ void cpu::adamW(const KernelContext &ctx, const KernelArguments &args) {
                                 .gradScale = *args[4].as<float>()};
   forPieces(ctx.pool, args.operands.first(4),
             [&](int64_t row, int64_t column, int64_t count) {
-              rows::adamW(step, at(args[0], row, column),
-                          at(args[1], row, column), at(args[2], row, column),
-                          at(args[3], row, column), count);
+              rows::adamW(step, at<float>(args[0], row, column),
+                          at<float>(args[1], row, column),
+                          at<float>(args[2], row, column),
+                          at<float>(args[3], row, column), count);
             });
 }
 

@@ -9,6 +9,7 @@
 
 #include "runtime/core/Kernel.h"
 #include "runtime/core/ThreadPool.h"
+#include "runtime/plan/BFloat16.h"
 
 #include <algorithm>
 
@@ -53,8 +54,13 @@ void forPieces(ThreadPool &pool, std::span<const View> operands, Body &&body) {
   });
 }
 
-inline float *at(const View &view, int64_t row, int64_t column) {
-  return view.row<float>(row) + column;
+template <typename T> T *at(const View &view, int64_t row, int64_t column) {
+  return view.row<T>(row) + column;
+}
+
+/// body(T()) with the C++ type of f32 or bf16.
+template <typename Body> void withElement(DataType type, Body &&body) {
+  type == DataType::BF16 ? body(BFloat16()) : body(float());
 }
 
 /// Columns of one task of a sum over rows, at most kMaxColumns.

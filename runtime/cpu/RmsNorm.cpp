@@ -21,12 +21,14 @@ void cpu::rmsNorm(const KernelContext &ctx, const KernelArguments &args) {
   const float epsilon = static_cast<float>(args.floats[0]);
   const float offset = static_cast<float>(args.floats[1]);
   const Groups groups(x);
-  forRows(ctx.pool, x.rows(), 3 * x.rowSize(), [&](int64_t row) {
-    for (int64_t g = 0; g < groups.perRow; ++g) {
-      rstd[row * groups.perRow + g] =
-          rows::rmsNorm(at(x, row, g * groups.size), gamma, offset, epsilon,
-                        at(y, row, g * groups.size), groups.size);
-    }
+  withElement(x.type, [&]<typename T>(T) {
+    forRows(ctx.pool, x.rows(), 3 * x.rowSize(), [&](int64_t row) {
+      for (int64_t g = 0; g < groups.perRow; ++g) {
+        rstd[row * groups.perRow + g] =
+            rows::rmsNorm(at<T>(x, row, g * groups.size), gamma, offset,
+                          epsilon, at<T>(y, row, g * groups.size), groups.size);
+      }
+    });
   });
 }
 
@@ -36,11 +38,13 @@ void cpu::addRmsNorm(const KernelContext &ctx, const KernelArguments &args) {
   float *rstd = args[5].as<float>();
   const float epsilon = static_cast<float>(args.floats[0]);
   const float offset = static_cast<float>(args.floats[1]);
-  forRows(ctx.pool, a.rows(), 4 * a.rowSize(), [&](int64_t row) {
-    float *x = sum.row<float>(row);
-    rows::add(a.row<float>(row), b.row<float>(row), x, a.rowSize());
-    rstd[row] = rows::rmsNorm(x, gamma, offset, epsilon, y.row<float>(row),
-                              a.rowSize());
+  withElement(a.type, [&]<typename T>(T) {
+    forRows(ctx.pool, a.rows(), 4 * a.rowSize(), [&](int64_t row) {
+      T *x = sum.row<T>(row);
+      rows::add(a.row<T>(row), b.row<T>(row), x, a.rowSize());
+      rstd[row] =
+          rows::rmsNorm(x, gamma, offset, epsilon, y.row<T>(row), a.rowSize());
+    });
   });
 }
 
@@ -50,30 +54,33 @@ void cpu::rmsNormGrad(const KernelContext &ctx, const KernelArguments &args) {
   float *gradGamma = args[5].as<float>();
   const float offset = static_cast<float>(args.floats[0]);
   const Groups groups(x);
-  // Columns first: they read gradY and x, and gradX is written after.
-  forColumns(ctx.pool, groups.size, [&](int64_t begin, int64_t end) {
-    const int64_t n = end - begin;
-    for (int64_t first = 0; first < x.rows(); first += kPartialRows) {
-      float sum[kMaxColumns] = {};
-      const int64_t last = std::min(x.rows(), first + kPartialRows);
-      for (int64_t row = first; row < last; ++row) {
-        for (int64_t g = 0; g < groups.perRow; ++g) {
-          const int64_t column = g * groups.size + begin;
-          rows::addScaledProduct(rstd[row * groups.perRow + g],
-                                 at(gradY, row, column), at(x, row, column),
-                                 sum, n);
+  withElement(x.type, [&]<typename T>(T) {
+    // Columns first: they read gradY and x, and gradX is written after.
+    forColumns(ctx.pool, groups.size, [&](int64_t begin, int64_t end) {
+      const int64_t n = end - begin;
+      for (int64_t first = 0; first < x.rows(); first += kPartialRows) {
+        float sum[kMaxColumns] = {};
+        const int64_t last = std::min(x.rows(), first + kPartialRows);
+        for (int64_t row = first; row < last; ++row) {
+          for (int64_t g = 0; g < groups.perRow; ++g) {
+            const int64_t column = g * groups.size + begin;
+            rows::addScaledProduct(rstd[row * groups.perRow + g],
+                                   at<T>(gradY, row, column),
+                                   at<T>(x, row, column), sum, n);
+          }
         }
+        rows::accumulate(sum, gradGamma + begin, n);
       }
-      rows::add(gradGamma + begin, sum, gradGamma + begin, n);
-    }
-  });
-  forRows(ctx.pool, x.rows(), 5 * x.rowSize(), [&](int64_t row) {
-    for (int64_t g = 0; g < groups.perRow; ++g) {
-      const int64_t column = g * groups.size;
-      rows::rmsNormGrad(at(gradY, row, column), at(x, row, column), gamma,
-                        offset, rstd[row * groups.perRow + g], args.integers[0],
-                        at(gradX, row, column), groups.size);
-    }
+    });
+    forRows(ctx.pool, x.rows(), 5 * x.rowSize(), [&](int64_t row) {
+      for (int64_t g = 0; g < groups.perRow; ++g) {
+        const int64_t column = g * groups.size;
+        rows::rmsNormGrad(at<T>(gradY, row, column), at<T>(x, row, column),
+                          gamma, offset, rstd[row * groups.perRow + g],
+                          args.integers[0], at<T>(gradX, row, column),
+                          groups.size);
+      }
+    });
   });
 }
 

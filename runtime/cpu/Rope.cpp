@@ -26,14 +26,16 @@ void cpu::rope(const KernelContext &ctx, const KernelArguments &args) {
   const View &x = args[0], &table = args[1], &y = args[2];
   const int64_t sequence = x.dims[1], heads = x.dims[2], dim = x.dims[3];
   const int64_t half = dim / 2;
-  forRows(ctx.pool, x.rows(), 2 * x.rowSize(), [&](int64_t row) {
-    const float *cos = table.row<float>(row % sequence);
-    for (int64_t h = 0; h < heads; ++h) {
-      const float *from = at(x, row, h * dim);
-      float *to = at(y, row, h * dim);
-      rows::rotate(from, from + half, cos, cos + half, args.integers[0], to,
-                   to + half, half);
-    }
+  withElement(x.type, [&]<typename T>(T) {
+    forRows(ctx.pool, x.rows(), 2 * x.rowSize(), [&](int64_t row) {
+      const float *cos = table.row<float>(row % sequence);
+      for (int64_t h = 0; h < heads; ++h) {
+        const T *from = at<T>(x, row, h * dim);
+        T *to = at<T>(y, row, h * dim);
+        rows::rotate(from, from + half, cos, cos + half, args.integers[0], to,
+                     to + half, half);
+      }
+    });
   });
 }
 

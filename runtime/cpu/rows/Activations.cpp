@@ -8,6 +8,7 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "hwy/contrib/math/math-inl.h"
+#include "runtime/cpu/rows/Dispatch.h"
 #include "runtime/cpu/rows/Lanes-inl.h"
 // clang-format on
 
@@ -92,67 +93,75 @@ template <typename Run> HWY_INLINE void withGate(GateKind kind, Run &&run) {
   }
 }
 
-template <typename F>
-HWY_INLINE void apply(F f, const float *x, float *y, int64_t n) {
-  forLanes(n, [&](auto d, int64_t i) HWY_ATTR {
-    hn::StoreU(f(d, hn::LoadU(d, x + i)).value, d, y + i);
-  });
+template <typename F, typename T>
+HWY_INLINE void apply(F f, const T *x, T *y, int64_t n) {
+  forLanes(n, [&](auto d, int64_t i)
+                  HWY_ATTR { store(f(d, load(d, x + i)).value, d, y + i); });
 }
 
-template <typename F>
-HWY_INLINE void applyGrad(F f, const float *gradY, const float *x, float *gradX,
+template <typename F, typename T>
+HWY_INLINE void applyGrad(F f, const T *gradY, const T *x, T *gradX,
                           int64_t n) {
   forLanes(n, [&](auto d, int64_t i) HWY_ATTR {
-    const auto slope = f(d, hn::LoadU(d, x + i)).slope;
-    hn::StoreU(hn::Mul(hn::LoadU(d, gradY + i), slope), d, gradX + i);
+    const auto slope = f(d, load(d, x + i)).slope;
+    store(hn::Mul(load(d, gradY + i), slope), d, gradX + i);
   });
 }
 
-void gelu(GeluKind kind, const float *x, float *y, int64_t n) {
+template <typename T>
+HWY_ATTR void gelu(GeluKind kind, const T *x, T *y, int64_t n) {
   withGelu(kind, [&](auto f) HWY_ATTR { apply(f, x, y, n); });
 }
 
-void geluGrad(GeluKind kind, const float *gradY, const float *x, float *gradX,
-              int64_t n) {
+template <typename T>
+HWY_ATTR void geluGrad(GeluKind kind, const T *gradY, const T *x, T *gradX,
+                       int64_t n) {
   withGelu(kind, [&](auto f) HWY_ATTR { applyGrad(f, gradY, x, gradX, n); });
 }
 
-void biasGelu(GeluKind kind, const float *x, const float *bias, float *z,
-              float *y, int64_t n) {
+template <typename T>
+HWY_ATTR void biasGelu(GeluKind kind, const T *x, const float *bias, T *z, T *y,
+                       int64_t n) {
   withGelu(kind, [&](auto f) HWY_ATTR {
     forLanes(n, [&](auto d, int64_t i) HWY_ATTR {
-      const auto sum = hn::Add(hn::LoadU(d, x + i), hn::LoadU(d, bias + i));
-      hn::StoreU(sum, d, z + i);
-      hn::StoreU(f(d, sum).value, d, y + i);
+      const auto sum = hn::Add(load(d, x + i), load(d, bias + i));
+      store(sum, d, z + i);
+      // Of z as the backward will see it.
+      store(f(d, load(d, z + i)).value, d, y + i);
     });
   });
 }
 
-void silu(const float *x, float *y, int64_t n) { apply(Silu(), x, y, n); }
+template <typename T> HWY_ATTR void silu(const T *x, T *y, int64_t n) {
+  apply(Silu(), x, y, n);
+}
 
-void siluGrad(const float *gradY, const float *x, float *gradX, int64_t n) {
+template <typename T>
+HWY_ATTR void siluGrad(const T *gradY, const T *x, T *gradX, int64_t n) {
   applyGrad(Silu(), gradY, x, gradX, n);
 }
 
-void gated(GateKind kind, const float *gate, const float *up, float *y,
-           int64_t n) {
+template <typename T>
+HWY_ATTR void gated(GateKind kind, const T *gate, const T *up, T *y,
+                    int64_t n) {
   withGate(kind, [&](auto f) HWY_ATTR {
     forLanes(n, [&](auto d, int64_t i) HWY_ATTR {
-      const auto value = f(d, hn::LoadU(d, gate + i)).value;
-      hn::StoreU(hn::Mul(value, hn::LoadU(d, up + i)), d, y + i);
+      const auto value = f(d, load(d, gate + i)).value;
+      store(hn::Mul(value, load(d, up + i)), d, y + i);
     });
   });
 }
 
-void gatedGrad(GateKind kind, const float *gradY, const float *gate,
-               const float *up, float *gradGate, float *gradUp, int64_t n) {
+template <typename T>
+HWY_ATTR void gatedGrad(GateKind kind, const T *gradY, const T *gate,
+                        const T *up, T *gradGate, T *gradUp, int64_t n) {
   withGate(kind, [&](auto f) HWY_ATTR {
     forLanes(n, [&](auto d, int64_t i) HWY_ATTR {
-      const auto point = f(d, hn::LoadU(d, gate + i));
-      const auto grad = hn::LoadU(d, gradY + i);
-      const auto u = hn::LoadU(d, up + i);
-      hn::StoreU(hn::Mul(hn::Mul(grad, u), point.slope), d, gradGate + i);
-      hn::StoreU(hn::Mul(grad, point.value), d, gradUp + i);
+      const auto point = f(d, load(d, gate + i));
+      const auto grad = load(d, gradY + i);
+      const auto u = load(d, up + i);
+      store(hn::Mul(hn::Mul(grad, u), point.slope), d, gradGate + i);
+      store(hn::Mul(grad, point.value), d, gradUp + i);
     });
   });
 }
@@ -163,45 +172,47 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace mega::rows {
 
-HWY_EXPORT(gelu);
-void gelu(GeluKind kind, const float *x, float *y, int64_t n) {
-  return HWY_DYNAMIC_DISPATCH(gelu)(kind, x, y, n);
+template <typename T> void gelu(GeluKind kind, const T *x, T *y, int64_t n) {
+  return MEGA_ROW(gelu<T>)(kind, x, y, n);
 }
+MEGA_FOR_ELEMENTS(gelu);
 
-HWY_EXPORT(geluGrad);
-void geluGrad(GeluKind kind, const float *gradY, const float *x, float *gradX,
+template <typename T>
+void geluGrad(GeluKind kind, const T *gradY, const T *x, T *gradX, int64_t n) {
+  return MEGA_ROW(geluGrad<T>)(kind, gradY, x, gradX, n);
+}
+MEGA_FOR_ELEMENTS(geluGrad);
+
+template <typename T>
+void biasGelu(GeluKind kind, const T *x, const float *bias, T *z, T *y,
               int64_t n) {
-  return HWY_DYNAMIC_DISPATCH(geluGrad)(kind, gradY, x, gradX, n);
+  return MEGA_ROW(biasGelu<T>)(kind, x, bias, z, y, n);
 }
+MEGA_FOR_ELEMENTS(biasGelu);
 
-HWY_EXPORT(biasGelu);
-void biasGelu(GeluKind kind, const float *x, const float *bias, float *z,
-              float *y, int64_t n) {
-  return HWY_DYNAMIC_DISPATCH(biasGelu)(kind, x, bias, z, y, n);
+template <typename T> void silu(const T *x, T *y, int64_t n) {
+  return MEGA_ROW(silu<T>)(x, y, n);
 }
+MEGA_FOR_ELEMENTS(silu);
 
-HWY_EXPORT(silu);
-void silu(const float *x, float *y, int64_t n) {
-  return HWY_DYNAMIC_DISPATCH(silu)(x, y, n);
+template <typename T>
+void siluGrad(const T *gradY, const T *x, T *gradX, int64_t n) {
+  return MEGA_ROW(siluGrad<T>)(gradY, x, gradX, n);
 }
+MEGA_FOR_ELEMENTS(siluGrad);
 
-HWY_EXPORT(siluGrad);
-void siluGrad(const float *gradY, const float *x, float *gradX, int64_t n) {
-  return HWY_DYNAMIC_DISPATCH(siluGrad)(gradY, x, gradX, n);
+template <typename T>
+void gated(GateKind kind, const T *gate, const T *up, T *y, int64_t n) {
+  return MEGA_ROW(gated<T>)(kind, gate, up, y, n);
 }
+MEGA_FOR_ELEMENTS(gated);
 
-HWY_EXPORT(gated);
-void gated(GateKind kind, const float *gate, const float *up, float *y,
-           int64_t n) {
-  return HWY_DYNAMIC_DISPATCH(gated)(kind, gate, up, y, n);
+template <typename T>
+void gatedGrad(GateKind kind, const T *gradY, const T *gate, const T *up,
+               T *gradGate, T *gradUp, int64_t n) {
+  return MEGA_ROW(gatedGrad<T>)(kind, gradY, gate, up, gradGate, gradUp, n);
 }
-
-HWY_EXPORT(gatedGrad);
-void gatedGrad(GateKind kind, const float *gradY, const float *gate,
-               const float *up, float *gradGate, float *gradUp, int64_t n) {
-  return HWY_DYNAMIC_DISPATCH(gatedGrad)(kind, gradY, gate, up, gradGate,
-                                         gradUp, n);
-}
+MEGA_FOR_ELEMENTS(gatedGrad);
 
 } // namespace mega::rows
 #endif // HWY_ONCE

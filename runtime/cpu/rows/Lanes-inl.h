@@ -2,6 +2,7 @@
 //
 // For files compiled once per instruction set. A row's tail goes through the
 // same body with one-lane vectors, so nothing outside the row is touched.
+// Lanes are f32: `load` widens and `store` rounds where the row is bf16.
 //
 //===----------------------------------------------------------------------===//
 #if defined(MEGA_RUNTIME_CPU_ROWS_LANES_INL_H) == defined(HWY_TARGET_TOGGLE)
@@ -11,6 +12,8 @@
 #define MEGA_RUNTIME_CPU_ROWS_LANES_INL_H
 #endif
 
+#include "runtime/plan/BFloat16.h"
+
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -19,6 +22,35 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using Full = hn::ScalableTag<float>;
 using One = hn::CappedTag<float, 1>;
+
+template <typename D> HWY_INLINE hn::Vec<D> load(D d, const float *from) {
+  return hn::LoadU(d, from);
+}
+template <typename D> HWY_INLINE void store(hn::Vec<D> v, D d, float *to) {
+  hn::StoreU(v, d, to);
+}
+
+template <typename D> HWY_INLINE hn::Vec<D> load(D d, const BFloat16 *from) {
+  const hn::Rebind<uint16_t, D> narrow;
+  const hn::RebindToUnsigned<D> wide;
+  const auto bits = hn::LoadU(narrow, reinterpret_cast<const uint16_t *>(from));
+  return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(wide, bits)));
+}
+/// Rounds as BFloat16's constructor does.
+template <typename D> HWY_INLINE void store(hn::Vec<D> v, D d, BFloat16 *to) {
+  const hn::Rebind<uint16_t, D> narrow;
+  const hn::RebindToUnsigned<D> wide;
+  const hn::RebindToSigned<D> wideSigned;
+  const auto bits = hn::BitCast(wide, v);
+  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(wide, 1u));
+  const auto nearest = hn::Add(bits, hn::Add(odd, hn::Set(wide, 0x7FFFu)));
+  const auto quiet = hn::Or(bits, hn::Set(wide, 0x00400000u));
+  const auto rounded =
+      hn::IfThenElse(hn::RebindMask(wide, hn::IsNaN(v)), quiet, nearest);
+  const auto upper = hn::BitCast(wideSigned, hn::ShiftRight<16>(rounded));
+  hn::StoreU(hn::DemoteTo(narrow, upper), narrow,
+             reinterpret_cast<uint16_t *>(to));
+}
 
 /// body(tag, i) for vectors that cover [0, n).
 template <typename Body> HWY_INLINE void forLanes(int64_t n, Body &&body) {

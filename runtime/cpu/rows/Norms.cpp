@@ -10,43 +10,46 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "hwy/contrib/math/math-inl.h"
+#include "runtime/cpu/rows/Dispatch.h"
 #include "runtime/cpu/rows/Lanes-inl.h"
 // clang-format on
 
 HWY_BEFORE_NAMESPACE();
 namespace mega::rows::HWY_NAMESPACE {
 
-Moments layerNorm(const float *x, const float *gamma, const float *beta,
-                  float epsilon, float *y, int64_t n) {
-  const float mean = sumLanes(n, [&](auto d, int64_t i)
-                                     HWY_ATTR { return hn::LoadU(d, x + i); }) /
-                     n;
+template <typename T>
+HWY_ATTR Moments layerNorm(const T *x, const float *gamma, const float *beta,
+                           float epsilon, T *y, int64_t n) {
+  const float mean =
+      sumLanes(n, [&](auto d, int64_t i) HWY_ATTR { return load(d, x + i); }) /
+      n;
   const float variance =
       sumLanes(n,
                [&](auto d, int64_t i) HWY_ATTR {
-                 const auto c = hn::Sub(hn::LoadU(d, x + i), hn::Set(d, mean));
+                 const auto c = hn::Sub(load(d, x + i), hn::Set(d, mean));
                  return hn::Mul(c, c);
                }) /
       n;
   const float rstd = 1.0f / std::sqrt(variance + epsilon);
   forLanes(n, [&](auto d, int64_t i) HWY_ATTR {
-    const auto centred = hn::Sub(hn::LoadU(d, x + i), hn::Set(d, mean));
+    const auto centred = hn::Sub(load(d, x + i), hn::Set(d, mean));
     const auto xhat = hn::Mul(centred, hn::Set(d, rstd));
-    const auto result =
-        hn::MulAdd(xhat, hn::LoadU(d, gamma + i), hn::LoadU(d, beta + i));
-    hn::StoreU(result, d, y + i);
+    const auto result = hn::MulAdd(xhat, load(d, gamma + i), load(d, beta + i));
+    store(result, d, y + i);
   });
   return {mean, rstd};
 }
 
-void layerNormGrad(const float *gradY, const float *x, const float *gamma,
-                   Moments moments, bool accumulate, float *gradX, int64_t n) {
+template <typename T>
+HWY_ATTR void layerNormGrad(const T *gradY, const T *x, const float *gamma,
+                            Moments moments, bool accumulate, T *gradX,
+                            int64_t n) {
   const auto xhat = [&](auto d, int64_t i) HWY_ATTR {
-    return hn::Mul(hn::Sub(hn::LoadU(d, x + i), hn::Set(d, moments.mean)),
+    return hn::Mul(hn::Sub(load(d, x + i), hn::Set(d, moments.mean)),
                    hn::Set(d, moments.rstd));
   };
   const auto grad = [&](auto d, int64_t i) HWY_ATTR {
-    return hn::Mul(hn::LoadU(d, gradY + i), hn::LoadU(d, gamma + i));
+    return hn::Mul(load(d, gradY + i), load(d, gamma + i));
   };
   const float meanGrad = sumLanes(n, grad) / n;
   const float meanGradXhat =
@@ -58,51 +61,53 @@ void layerNormGrad(const float *gradY, const float *x, const float *gamma,
     result = hn::NegMulAdd(xhat(d, i), hn::Set(d, meanGradXhat), result);
     result = hn::Mul(result, hn::Set(d, moments.rstd));
     if (accumulate) {
-      result = hn::Add(hn::LoadU(d, gradX + i), result);
+      result = hn::Add(load(d, gradX + i), result);
     }
-    hn::StoreU(result, d, gradX + i);
+    store(result, d, gradX + i);
   });
 }
 
-void layerNormParameterGrad(const float *gradY, const float *x, Moments moments,
-                            float *sumGamma, float *sumBeta, int64_t n) {
+template <typename T>
+HWY_ATTR void layerNormParameterGrad(const T *gradY, const T *x,
+                                     Moments moments, float *sumGamma,
+                                     float *sumBeta, int64_t n) {
   forLanes(n, [&](auto d, int64_t i) HWY_ATTR {
-    const auto grad = hn::LoadU(d, gradY + i);
-    const auto xhat =
-        hn::Mul(hn::Sub(hn::LoadU(d, x + i), hn::Set(d, moments.mean)),
-                hn::Set(d, moments.rstd));
-    hn::StoreU(hn::MulAdd(grad, xhat, hn::LoadU(d, sumGamma + i)), d,
-               sumGamma + i);
-    hn::StoreU(hn::Add(grad, hn::LoadU(d, sumBeta + i)), d, sumBeta + i);
+    const auto grad = load(d, gradY + i);
+    const auto xhat = hn::Mul(hn::Sub(load(d, x + i), hn::Set(d, moments.mean)),
+                              hn::Set(d, moments.rstd));
+    store(hn::MulAdd(grad, xhat, load(d, sumGamma + i)), d, sumGamma + i);
+    store(hn::Add(grad, load(d, sumBeta + i)), d, sumBeta + i);
   });
 }
 
-float rmsNorm(const float *x, const float *gamma, float offset, float epsilon,
-              float *y, int64_t n) {
+template <typename T>
+HWY_ATTR float rmsNorm(const T *x, const float *gamma, float offset,
+                       float epsilon, T *y, int64_t n) {
   const float meanSquare = sumLanes(n,
                                     [&](auto d, int64_t i) HWY_ATTR {
-                                      const auto v = hn::LoadU(d, x + i);
+                                      const auto v = load(d, x + i);
                                       return hn::Mul(v, v);
                                     }) /
                            n;
   const float rstd = 1.0f / std::sqrt(meanSquare + epsilon);
   forLanes(n, [&](auto d, int64_t i) HWY_ATTR {
-    const auto weight = hn::Add(hn::Set(d, offset), hn::LoadU(d, gamma + i));
-    const auto xhat = hn::Mul(hn::LoadU(d, x + i), hn::Set(d, rstd));
-    hn::StoreU(hn::Mul(xhat, weight), d, y + i);
+    const auto weight = hn::Add(hn::Set(d, offset), load(d, gamma + i));
+    const auto xhat = hn::Mul(load(d, x + i), hn::Set(d, rstd));
+    store(hn::Mul(xhat, weight), d, y + i);
   });
   return rstd;
 }
 
-void rmsNormGrad(const float *gradY, const float *x, const float *gamma,
-                 float offset, float rstd, bool accumulate, float *gradX,
-                 int64_t n) {
+template <typename T>
+HWY_ATTR void rmsNormGrad(const T *gradY, const T *x, const float *gamma,
+                          float offset, float rstd, bool accumulate, T *gradX,
+                          int64_t n) {
   const auto grad = [&](auto d, int64_t i) HWY_ATTR {
-    return hn::Mul(hn::LoadU(d, gradY + i),
-                   hn::Add(hn::Set(d, offset), hn::LoadU(d, gamma + i)));
+    return hn::Mul(load(d, gradY + i),
+                   hn::Add(hn::Set(d, offset), load(d, gamma + i)));
   };
   const auto xhat = [&](auto d, int64_t i) HWY_ATTR {
-    return hn::Mul(hn::LoadU(d, x + i), hn::Set(d, rstd));
+    return hn::Mul(load(d, x + i), hn::Set(d, rstd));
   };
   const float mean =
       sumLanes(n, [&](auto d, int64_t i)
@@ -112,9 +117,9 @@ void rmsNormGrad(const float *gradY, const float *x, const float *gamma,
     auto result = hn::NegMulAdd(xhat(d, i), hn::Set(d, mean), grad(d, i));
     result = hn::Mul(result, hn::Set(d, rstd));
     if (accumulate) {
-      result = hn::Add(hn::LoadU(d, gradX + i), result);
+      result = hn::Add(load(d, gradX + i), result);
     }
-    hn::StoreU(result, d, gradX + i);
+    store(result, d, gradX + i);
   });
 }
 
@@ -124,39 +129,43 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace mega::rows {
 
-HWY_EXPORT(layerNorm);
-Moments layerNorm(const float *x, const float *gamma, const float *beta,
-                  float epsilon, float *y, int64_t n) {
-  return HWY_DYNAMIC_DISPATCH(layerNorm)(x, gamma, beta, epsilon, y, n);
+template <typename T>
+Moments layerNorm(const T *x, const float *gamma, const float *beta,
+                  float epsilon, T *y, int64_t n) {
+  return MEGA_ROW(layerNorm<T>)(x, gamma, beta, epsilon, y, n);
 }
+MEGA_FOR_ELEMENTS(layerNorm);
 
-HWY_EXPORT(layerNormGrad);
-void layerNormGrad(const float *gradY, const float *x, const float *gamma,
-                   Moments moments, bool accumulate, float *gradX, int64_t n) {
-  return HWY_DYNAMIC_DISPATCH(layerNormGrad)(gradY, x, gamma, moments,
-                                             accumulate, gradX, n);
+template <typename T>
+void layerNormGrad(const T *gradY, const T *x, const float *gamma,
+                   Moments moments, bool accumulate, T *gradX, int64_t n) {
+  return MEGA_ROW(layerNormGrad<T>)(gradY, x, gamma, moments, accumulate, gradX,
+                                    n);
 }
+MEGA_FOR_ELEMENTS(layerNormGrad);
 
-HWY_EXPORT(layerNormParameterGrad);
-void layerNormParameterGrad(const float *gradY, const float *x, Moments moments,
+template <typename T>
+void layerNormParameterGrad(const T *gradY, const T *x, Moments moments,
                             float *sumGamma, float *sumBeta, int64_t n) {
-  return HWY_DYNAMIC_DISPATCH(layerNormParameterGrad)(gradY, x, moments,
-                                                      sumGamma, sumBeta, n);
+  return MEGA_ROW(layerNormParameterGrad<T>)(gradY, x, moments, sumGamma,
+                                             sumBeta, n);
 }
+MEGA_FOR_ELEMENTS(layerNormParameterGrad);
 
-HWY_EXPORT(rmsNorm);
-float rmsNorm(const float *x, const float *gamma, float offset, float epsilon,
-              float *y, int64_t n) {
-  return HWY_DYNAMIC_DISPATCH(rmsNorm)(x, gamma, offset, epsilon, y, n);
+template <typename T>
+float rmsNorm(const T *x, const float *gamma, float offset, float epsilon, T *y,
+              int64_t n) {
+  return MEGA_ROW(rmsNorm<T>)(x, gamma, offset, epsilon, y, n);
 }
+MEGA_FOR_ELEMENTS(rmsNorm);
 
-HWY_EXPORT(rmsNormGrad);
-void rmsNormGrad(const float *gradY, const float *x, const float *gamma,
-                 float offset, float rstd, bool accumulate, float *gradX,
-                 int64_t n) {
-  return HWY_DYNAMIC_DISPATCH(rmsNormGrad)(gradY, x, gamma, offset, rstd,
-                                           accumulate, gradX, n);
+template <typename T>
+void rmsNormGrad(const T *gradY, const T *x, const float *gamma, float offset,
+                 float rstd, bool accumulate, T *gradX, int64_t n) {
+  return MEGA_ROW(rmsNormGrad<T>)(gradY, x, gamma, offset, rstd, accumulate,
+                                  gradX, n);
 }
+MEGA_FOR_ELEMENTS(rmsNormGrad);
 
 } // namespace mega::rows
 #endif // HWY_ONCE

@@ -8,6 +8,7 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "hwy/contrib/math/math-inl.h"
+#include "runtime/cpu/rows/Dispatch.h"
 #include "runtime/cpu/rows/Lanes-inl.h"
 // clang-format on
 
@@ -61,15 +62,13 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace mega::rows {
 
-HWY_EXPORT(sumSquares);
 double sumSquares(const float *x, int64_t n) {
-  return HWY_DYNAMIC_DISPATCH(sumSquares)(x, n);
+  return MEGA_ROW(sumSquares)(x, n);
 }
 
-HWY_EXPORT(adamW);
 void adamW(const AdamWStep &step, float *weight, const float *grad,
            float *moment, float *variance, int64_t n) {
-  return HWY_DYNAMIC_DISPATCH(adamW)(step, weight, grad, moment, variance, n);
+  return MEGA_ROW(adamW)(step, weight, grad, moment, variance, n);
 }
 
 } // namespace mega::rows

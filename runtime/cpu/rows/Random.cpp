@@ -10,6 +10,7 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "hwy/contrib/math/math-inl.h"
+#include "runtime/cpu/rows/Dispatch.h"
 #include "runtime/cpu/rows/Lanes-inl.h"
 // clang-format on
 
@@ -65,8 +66,9 @@ void draw(const PhiloxCounter &counter, PhiloxKey key, uint32_t *words) {
 }
 #endif
 
-void dropout(PhiloxCounter counter, PhiloxKey key, uint32_t threshold,
-             float factor, const float *x, float *y, int64_t n) {
+template <typename T>
+HWY_ATTR void dropout(PhiloxCounter counter, PhiloxKey key, uint32_t threshold,
+                      float factor, const T *x, T *y, int64_t n) {
   uint32_t words[4 * kGroups];
   for (int64_t begin = 0; begin < n; begin += 4 * kGroups) {
     draw(counter, key, words);
@@ -76,10 +78,9 @@ void dropout(PhiloxCounter counter, PhiloxKey key, uint32_t threshold,
       const hn::RebindToUnsigned<decltype(d)> unsignedLanes;
       const auto word = hn::LoadU(unsignedLanes, words + i);
       const auto drop = hn::Lt(word, hn::Set(unsignedLanes, threshold));
-      const auto kept =
-          hn::Mul(hn::Set(d, factor), hn::LoadU(d, x + begin + i));
-      hn::StoreU(hn::IfThenZeroElse(hn::RebindMask(d, drop), kept), d,
-                 y + begin + i);
+      const auto kept = hn::Mul(hn::Set(d, factor), load(d, x + begin + i));
+      store(hn::IfThenZeroElse(hn::RebindMask(d, drop), kept), d,
+            y + begin + i);
     });
   }
 }
@@ -89,12 +90,12 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace mega::rows {
 
-HWY_EXPORT(dropout);
+template <typename T>
 void dropout(PhiloxCounter counter, PhiloxKey key, uint32_t threshold,
-             float factor, const float *x, float *y, int64_t n) {
-  return HWY_DYNAMIC_DISPATCH(dropout)(counter, key, threshold, factor, x, y,
-                                       n);
+             float factor, const T *x, T *y, int64_t n) {
+  return MEGA_ROW(dropout<T>)(counter, key, threshold, factor, x, y, n);
 }
+MEGA_FOR_ELEMENTS(dropout);
 
 } // namespace mega::rows
 #endif // HWY_ONCE

@@ -11,6 +11,7 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "hwy/contrib/math/math-inl.h"
+#include "runtime/cpu/rows/Dispatch.h"
 #include "runtime/cpu/rows/Lanes-inl.h"
 // clang-format on
 
@@ -39,6 +40,49 @@ float maximum(const float *x, int64_t n) {
 template <typename D>
 HWY_INLINE auto shiftedExp(D d, float shift, const float *x) {
   return hn::Exp(d, hn::Sub(hn::LoadU(d, x), hn::Set(d, shift)));
+}
+
+/// cap * tanh(x / cap), and the tanh.
+template <typename D> struct Capped {
+  hn::Vec<D> value, tanh;
+
+  HWY_INLINE Capped(D d, float cap, const float *x) {
+    const auto scaled = hn::Mul(hn::LoadU(d, x), hn::Set(d, 1.0f / cap));
+    tanh = hn::Tanh(d, scaled);
+    value = hn::Mul(hn::Set(d, cap), tanh);
+  }
+  HWY_INLINE hn::Vec<D> slope(D d) const {
+    return hn::NegMulAdd(tanh, tanh, hn::Set(d, 1.0f));
+  }
+};
+
+void softcap(float cap, float *x, int64_t n) {
+  forLanes(n, [&](auto d, int64_t i) HWY_ATTR {
+    hn::StoreU(Capped(d, cap, x + i).value, d, x + i);
+  });
+}
+
+void softcapWithSlope(float cap, float *x, float *slope, int64_t n) {
+  forLanes(n, [&](auto d, int64_t i) HWY_ATTR {
+    const Capped capped(d, cap, x + i);
+    hn::StoreU(capped.value, d, x + i);
+    hn::StoreU(capped.slope(d), d, slope + i);
+  });
+}
+
+void softcapExp(float cap, float factor, float shift, float *x, int64_t n) {
+  forLanes(n, [&](auto d, int64_t i) HWY_ATTR {
+    const Capped capped(d, cap, x + i);
+    const auto e = hn::Exp(d, hn::Sub(capped.value, hn::Set(d, shift)));
+    hn::StoreU(hn::Mul(hn::Mul(hn::Set(d, factor), e), capped.slope(d)), d,
+               x + i);
+  });
+}
+
+void multiply(const float *a, const float *b, float *y, int64_t n) {
+  forLanes(n, [&](auto d, int64_t i) HWY_ATTR {
+    hn::StoreU(hn::Mul(hn::LoadU(d, a + i), hn::LoadU(d, b + i)), d, y + i);
+  });
 }
 
 float expInPlace(float shift, float *x, int64_t n) {
@@ -76,30 +120,39 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace mega::rows {
 
-HWY_EXPORT(maximum);
-float maximum(const float *x, int64_t n) {
-  return HWY_DYNAMIC_DISPATCH(maximum)(x, n);
+float maximum(const float *x, int64_t n) { return MEGA_ROW(maximum)(x, n); }
+
+void softcap(float cap, float *x, int64_t n) {
+  return MEGA_ROW(softcap)(cap, x, n);
 }
 
-HWY_EXPORT(expInPlace);
+void softcapWithSlope(float cap, float *x, float *slope, int64_t n) {
+  return MEGA_ROW(softcapWithSlope)(cap, x, slope, n);
+}
+
+void softcapExp(float cap, float factor, float shift, float *x, int64_t n) {
+  return MEGA_ROW(softcapExp)(cap, factor, shift, x, n);
+}
+
+void multiply(const float *a, const float *b, float *y, int64_t n) {
+  return MEGA_ROW(multiply)(a, b, y, n);
+}
+
 float expInPlace(float shift, float *x, int64_t n) {
-  return HWY_DYNAMIC_DISPATCH(expInPlace)(shift, x, n);
+  return MEGA_ROW(expInPlace)(shift, x, n);
 }
 
-HWY_EXPORT(sumExp);
 float sumExp(float shift, const float *x, int64_t n) {
-  return HWY_DYNAMIC_DISPATCH(sumExp)(shift, x, n);
+  return MEGA_ROW(sumExp)(shift, x, n);
 }
 
-HWY_EXPORT(scaledExp);
 void scaledExp(float factor, float shift, float *x, int64_t n) {
-  return HWY_DYNAMIC_DISPATCH(scaledExp)(factor, shift, x, n);
+  return MEGA_ROW(scaledExp)(factor, shift, x, n);
 }
 
-HWY_EXPORT(softmaxGrad);
 void softmaxGrad(const float *p, float delta, float scale, float *dp,
                  int64_t n) {
-  return HWY_DYNAMIC_DISPATCH(softmaxGrad)(p, delta, scale, dp, n);
+  return MEGA_ROW(softmaxGrad)(p, delta, scale, dp, n);
 }
 
 } // namespace mega::rows

@@ -1,3 +1,4 @@
+#include "runtime/plan/RopeFrequencies.h"
 #include "test/runtime/cpu/Conformance.h"
 
 #include <algorithm>
@@ -22,13 +23,13 @@ protected:
     const int64_t name = 1234;
     s.dropoutKey = dropoutKey(scalars.seed, scalars.step, name, application);
     s.firstSample = firstSample;
-    Buffer q = Buffer::random({b, n, s.heads, d}, 1, width - s.heads * d);
-    Buffer k = Buffer::random({b, n, s.kvHeads, d}, 2, width - s.kvHeads * d);
-    Buffer v = Buffer::random({b, n, s.kvHeads, d}, 3, width - s.kvHeads * d);
-    Buffer out = Buffer::zeros({b, n, s.heads, d}, 3);
+    Buffer q = random({b, n, s.heads, d}, 1, width - s.heads * d);
+    Buffer k = random({b, n, s.kvHeads, d}, 2, width - s.kvHeads * d);
+    Buffer v = random({b, n, s.kvHeads, d}, 3, width - s.kvHeads * d);
+    Buffer out = zeros({b, n, s.heads, d}, 3);
     Buffer lse = Buffer::zeros({b * s.heads, n});
     launch(Kernel::Attention, {&q, &k, &v, &out, &lse},
-           {s.causal, s.window, name}, {s.scale, s.dropout, 0});
+           {s.causal, s.window, name}, {s.scale, s.dropout, s.softcap});
     const auto expected =
         reference::attention(s, q.values(), k.values(), v.values());
     // Scores of magnitude up to about 10 carry some ten roundings each into
@@ -36,14 +37,14 @@ protected:
     expectClose(out, expected.out, 100);
     expectClose(lse, expected.lse, 100);
 
-    Buffer gradOut = Buffer::random({b, n, s.heads, d}, 4, 5);
+    Buffer gradOut = random({b, n, s.heads, d}, 4, 5);
     Buffer gradQ = q, gradK = k, gradV = v;
     Buffer delta = Buffer::zeros({b * s.heads, n});
     launch(Kernel::AttentionGrad,
            {&gradOut, &q, &k, &v, &out, &lse, &gradQ, &gradK, &gradV, &delta},
-           {s.causal, s.window, name}, {s.scale, s.dropout, 0});
-    const auto grad = reference::attentionGrad(s, gradOut.values(), q.values(),
-                                               k.values(), v.values());
+           {s.causal, s.window, name}, {s.scale, s.dropout, s.softcap});
+    const auto grad = reference::attentionGrad(
+        s, gradOut.values(), q.values(), k.values(), v.values(), out.values());
     // With one visible key the scores' gradient cancels to zero.
     const double terms = std::abs(
         *std::max_element(grad.v.begin(), grad.v.end(), [](double a, double b) {
@@ -54,7 +55,7 @@ protected:
     expectClose(gradV, grad.v, 200);
   }
 };
-MEGA_FOR_EVERY_DEVICE(AttentionTest);
+MEGA_FOR_EVERY_DEVICE_AND_TYPE(AttentionTest);
 
 AttentionShape grouped(int64_t sequence) {
   return {.batch = 3,
@@ -125,6 +126,28 @@ TEST_P(AttentionTest, DropoutInsideAWindow) {
   compare(shape);
 }
 
+/// The sharpest part of the tanh and its flat ends: scores have a spread of 1.
+constexpr double kSoftcap = 0.8;
+
+TEST_P(AttentionTest, SoftcapOfScores) {
+  AttentionShape shape = grouped(161);
+  shape.batch = 2;
+  shape.softcap = kSoftcap;
+  compare(shape);
+  shape.causal = false;
+  compare(shape);
+}
+
+TEST_P(AttentionTest, SoftcapInsideAWindowWithDropout) {
+  AttentionShape shape = grouped(161);
+  shape.batch = 1;
+  shape.softcap = kSoftcap;
+  shape.window = 31;
+  compare(shape);
+  shape.dropout = 0.3;
+  compare(shape);
+}
+
 TEST_P(AttentionTest, EveryHeadSize) {
   for (int64_t dim : {1, 64, 128, 256, 300}) {
     compare({.batch = 1,
@@ -144,10 +167,10 @@ TEST_P(AttentionTest, OneToken) {
 }
 
 TEST_P(AttentionTest, LargeScoresDoNotOverflow) {
-  Buffer q = Buffer::random({1, 200, 6, 12}, 1, 0, 30);
-  Buffer k = Buffer::random({1, 200, 2, 12}, 2, 0, 30);
-  Buffer v = Buffer::random({1, 200, 2, 12}, 3);
-  Buffer out = Buffer::zeros({1, 200, 6, 12}), lse = Buffer::zeros({6, 200});
+  Buffer q = random({1, 200, 6, 12}, 1, 0, 30);
+  Buffer k = random({1, 200, 2, 12}, 2, 0, 30);
+  Buffer v = random({1, 200, 2, 12}, 3);
+  Buffer out = zeros({1, 200, 6, 12}), lse = Buffer::zeros({6, 200});
   launch(Kernel::Attention, {&q, &k, &v, &out, &lse}, {1, 0, 0},
          {1.0, 0.0, 0.0});
   for (double value : out.values()) {
@@ -157,22 +180,47 @@ TEST_P(AttentionTest, LargeScoresDoNotOverflow) {
 }
 
 class RopeTest : public Conformance {};
-MEGA_FOR_EVERY_DEVICE(RopeTest);
+MEGA_FOR_EVERY_DEVICE_AND_TYPE(RopeTest);
+
+/// rope_table's numbers.
+std::vector<double> numbers(double base, const RopeScaling &s) {
+  return {base,
+          s.factor,
+          s.lowFrequency,
+          s.highFrequency,
+          s.originalPositions,
+          s.betaFast,
+          s.betaSlow,
+          s.attentionFactor};
+}
 
 TEST_P(RopeTest, TableAndRotationMatch) {
-  Buffer table = Buffer::zeros({50, 12});
-  launch(Kernel::RopeTable, {&table}, {0}, {10000.0, 1, 1, 4, 8192, 32, 1, 1});
-  expectClose(table, reference::ropeTable(50, 12, 10000), 1);
-  Buffer x = Buffer::random({3, 37, 6, 12}, 1, 24);
-  Buffer y = Buffer::zeros({3, 37, 6, 12}, 5);
-  for (int64_t inverse : {0, 1}) {
-    const Values expected =
-        reference::rope(x.values(), table.values(), 37, 6, 12, inverse != 0);
-    launch(Kernel::Rope, {&x, &table, &y}, {inverse});
-    expectClose(y, expected, 3);
-    Buffer inPlace = x;
-    launch(Kernel::Rope, {&inPlace, &table, &inPlace}, {inverse});
-    EXPECT_EQ(inPlace.values(), y.values());
+  for (const RopeScaling &scaling :
+       {RopeScaling{},
+        RopeScaling{.kind = RopeScalingKind::Linear, .factor = 3},
+        RopeScaling{.kind = RopeScalingKind::Llama3,
+                    .factor = 8,
+                    .originalPositions = 64},
+        RopeScaling{.kind = RopeScalingKind::Yarn,
+                    .factor = 4,
+                    .originalPositions = 64,
+                    .attentionFactor = 1.25}}) {
+    Buffer table = Buffer::zeros({50, 12});
+    const std::vector<double> floats = numbers(10000, scaling);
+    launch(Kernel::RopeTable, {&table}, {static_cast<int64_t>(scaling.kind)},
+           floats);
+    expectClose(table, reference::ropeTable(50, 12, 10000, scaling), 1);
+    Buffer x = random({3, 37, 6, 12}, 1, 24);
+    Buffer y = zeros({3, 37, 6, 12}, 5);
+    for (int64_t inverse : {0, 1}) {
+      const Values expected =
+          reference::rope(x.values(), table.values(), 37, 6, 12, inverse != 0);
+      launch(Kernel::Rope, {&x, &table, &y}, {inverse});
+      expectClose(y, expected, 3);
+      Buffer inPlace = x;
+      launch(Kernel::Rope, {&inPlace, &table, &inPlace}, {inverse});
+      EXPECT_EQ(inPlace.values(), y.values());
+    }
   }
 }
 

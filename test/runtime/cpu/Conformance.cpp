@@ -1,6 +1,9 @@
 #include "test/runtime/cpu/Conformance.h"
 
+#include "runtime/plan/BFloat16.h"
+
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <random>
@@ -25,7 +28,7 @@ double load(DataType type, const std::byte *from) {
   case DataType::I64:
     return as(int64_t{});
   case DataType::BF16:
-    break;
+    return as(BFloat16{});
   }
   std::abort();
 }
@@ -44,7 +47,7 @@ void store(DataType type, double value, std::byte *to) {
   case DataType::I64:
     return as(static_cast<int64_t>(value));
   case DataType::BF16:
-    break;
+    return as(BFloat16(static_cast<float>(value)));
   }
   std::abort();
 }
@@ -79,8 +82,8 @@ Buffer::Buffer(DataType type, std::initializer_list<int64_t> shape, int64_t gap)
 }
 
 Buffer Buffer::random(std::initializer_list<int64_t> shape, unsigned seed,
-                      int64_t gap, double spread) {
-  Buffer buffer(DataType::F32, shape, gap);
+                      int64_t gap, double spread, DataType type) {
+  Buffer buffer(type, shape, gap);
   std::mt19937 generator(seed);
   std::normal_distribution<double> normal(0, spread);
   Values values(buffer.type().elements());
@@ -124,25 +127,21 @@ std::vector<bool> Buffer::elementBytes() const {
 
 void Conformance::launch(Kernel kernel,
                          std::initializer_list<Buffer *> operands,
-                         std::initializer_list<int64_t> integers,
-                         std::initializer_list<double> floats) {
+                         const std::vector<int64_t> &integers,
+                         const std::vector<double> &floats) {
   const KernelSpec &spec = kernelSpec(kernel);
   std::vector<BufferType> types;
   for (Buffer *buffer : operands) {
     types.push_back(buffer->type());
   }
-  const Status status =
-      checkLaunch(kernel, {types,
-                           {integers.begin(), integers.size()},
-                           {floats.begin(), floats.size()}});
+  const Status status = checkLaunch(kernel, {types, integers, floats});
   ASSERT_TRUE(status.isOk()) << status.message();
 
   // A buffer that stands for two operands is used in place.
   std::map<Buffer *, bool> read, written, scratch;
   for (size_t i = 0; i < operands.size(); ++i) {
     Buffer *buffer = operands.begin()[i];
-    const Access access = resolvedAccess(spec, static_cast<int>(i),
-                                         {integers.begin(), integers.size()});
+    const Access access = resolvedAccess(spec, static_cast<int>(i), integers);
     read[buffer] |= access == Access::Read || access == Access::ReadWrite;
     written[buffer] |= access != Access::Read;
     scratch[buffer] |= access == Access::Scratch;
@@ -154,7 +153,7 @@ void Conformance::launch(Kernel kernel,
     }
     before[buffer] = buffer->bytes;
   }
-  for (int threads : GetParam()->threadCounts()) {
+  for (int threads : GetParam().device->threadCounts()) {
     std::vector<View> views;
     for (auto &[buffer, bytes] : before) {
       buffer->bytes = bytes;
@@ -162,10 +161,8 @@ void Conformance::launch(Kernel kernel,
     for (Buffer *buffer : operands) {
       views.push_back(buffer->view());
     }
-    GetParam()->run(kernel, threads, scalars, application, firstSample,
-                    {views,
-                     {integers.begin(), integers.size()},
-                     {floats.begin(), floats.size()}});
+    GetParam().device->run(kernel, threads, scalars, application, firstSample,
+                           {views, integers, floats});
     for (auto &[buffer, bytes] : before) {
       const std::vector<bool> element = buffer->elementBytes();
       for (size_t i = 0; i < bytes.size(); ++i) {
@@ -190,19 +187,39 @@ void expectClose(const Buffer &actual, const reference::Values &expected,
   const reference::Values values = actual.values();
   ASSERT_EQ(values.size(), expected.size());
   double largest = scale, worst = 0;
+  for (double value : expected) {
+    largest = std::max(largest, std::abs(value));
+  }
+  const bool narrow = actual.type().type == DataType::BF16;
+  const double unit = 0x1p-24 * largest;
   size_t where = 0;
   for (size_t i = 0; i < values.size(); ++i) {
-    largest = std::max(largest, std::abs(expected[i]));
-    const double error = std::abs(values[i] - expected[i]);
-    if (!(error <= worst)) {
-      worst = error;
+    const double stored = narrow ? 0x1p-8 * (std::abs(expected[i]) + unit) : 0;
+    const double error =
+        std::max(0.0, std::abs(values[i] - expected[i]) - stored);
+    // What is not a number is never close.
+    if (!(error <= worst) || std::isnan(values[i])) {
+      worst = std::isnan(values[i]) ? values[i] : error;
       where = i;
+      if (std::isnan(worst)) {
+        break;
+      }
     }
   }
-  EXPECT_LE(worst, roundings * 0x1p-24 * largest)
+  EXPECT_LE(worst, roundings * (narrow ? 1 + 0x1p-8 : 1) * unit)
       << "element " << where << " of " << values.size() << " is "
       << values[where] << ", expected " << expected[where] << "; "
-      << worst / (0x1p-24 * largest) << " roundings of " << largest;
+      << worst / unit << " roundings of " << largest;
+}
+
+std::vector<Target> testTargets(std::initializer_list<DataType> types) {
+  std::vector<Target> targets;
+  for (TestDevice *device : testDevices()) {
+    for (DataType type : types) {
+      targets.push_back({device, type});
+    }
+  }
+  return targets;
 }
 
 } // namespace mega

@@ -1,10 +1,11 @@
 //===- Conformance.h - One kernel suite for every device --------*- C++ -*-===//
 //
-// The tests of this folder are parametrised by device and compare it with
-// test/runtime/reference. `launch` does more than launch: it checks the
-// operands against the kernel table, runs on 1, 2 and 5 threads and expects
-// the same bits, and expects that nothing but the written elements changes
-// (not the operands that are only read, not the gaps between rows).
+// The tests of this folder are parametrised by device and by T, the element
+// type of activations and matrices, and compare a device with
+// test/runtime/reference on the same inputs. `launch` does more than launch: it
+// checks the operands against the kernel table, runs on 1, 2 and 5 threads and
+// expects the same bits, and expects that nothing but the written elements
+// changes (not the operands that are only read, not the gaps between rows).
 //
 //===----------------------------------------------------------------------===//
 #ifndef MEGA_TEST_RUNTIME_CPU_CONFORMANCE_H
@@ -41,9 +42,10 @@ public:
 
   /// Rows are `gap` elements apart. Elements start as 0.
   Buffer(DataType type, std::initializer_list<int64_t> shape, int64_t gap = 0);
-  /// f32 with normally distributed elements of the given spread.
+  /// Normally distributed elements of the given spread.
   static Buffer random(std::initializer_list<int64_t> shape, unsigned seed,
-                       int64_t gap = 0, double spread = 1);
+                       int64_t gap = 0, double spread = 1,
+                       DataType type = DataType::F32);
   /// i32.
   static Buffer ids(std::initializer_list<int64_t> shape,
                     const std::vector<int> &ids);
@@ -65,38 +67,62 @@ private:
   BufferType type_;
 };
 
-/// A test with its device and what changes from step to step.
-class Conformance : public testing::TestWithParam<TestDevice *> {
+/// Where a test runs, and its T.
+struct Target {
+  TestDevice *device;
+  DataType type;
+};
+
+/// A test with its target and what changes from step to step.
+class Conformance : public testing::TestWithParam<Target> {
 protected:
+  /// Buffers of type T; those that are always f32 come from Buffer.
+  Buffer random(std::initializer_list<int64_t> shape, unsigned seed,
+                int64_t gap = 0, double spread = 1) const {
+    return Buffer::random(shape, seed, gap, spread, GetParam().type);
+  }
+  Buffer zeros(std::initializer_list<int64_t> shape, int64_t gap = 0) const {
+    return Buffer(GetParam().type, shape, gap);
+  }
+
   StepScalars scalars;
   int64_t application = 0;
   int64_t firstSample = 0;
 
   void launch(Kernel kernel, std::initializer_list<Buffer *> operands,
-              std::initializer_list<int64_t> integers = {},
-              std::initializer_list<double> floats = {});
+              const std::vector<int64_t> &integers = {},
+              const std::vector<double> &floats = {});
 };
 
 /// Expects |actual - expected| <= roundings * 2^-24 * max |expected|:
 /// `roundings` is about how many roundings an element goes through, counted in
 /// units of the largest element, or of `scale` where cancellation may leave
-/// less than the terms that are added.
+/// less than the terms that are added. A bf16 result may in addition be off by
+/// the one rounding that stores it: 2^-8 of itself.
 void expectClose(const Buffer &actual, const reference::Values &expected,
                  double roundings, double scale = 0);
 
 /// Test listings name the device, not its address.
-inline void PrintTo(TestDevice *device, std::ostream *out) {
-  *out << device->name();
+inline void PrintTo(const Target &target, std::ostream *out) {
+  *out << target.device->name() << '_' << name(target.type);
 }
 
 /// The devices this binary was linked with.
 std::vector<TestDevice *> testDevices();
 
-/// Instantiates a fixture for every device.
-#define MEGA_FOR_EVERY_DEVICE(Fixture)                                         \
+/// All devices with each of `types`.
+std::vector<Target> testTargets(std::initializer_list<DataType> types);
+
+#define MEGA_FOR_TARGETS(Fixture, ...)                                         \
   INSTANTIATE_TEST_SUITE_P(                                                    \
-      Devices, Fixture, testing::ValuesIn(testDevices()),                      \
-      [](const auto &info) { return info.param->name(); })
+      Devices, Fixture, testing::ValuesIn(testTargets({__VA_ARGS__})),         \
+      [](const auto &info) { return testing::PrintToString(info.param); })
+
+/// Instantiates a fixture whose kernels know f32 only for every device.
+#define MEGA_FOR_EVERY_DEVICE(Fixture) MEGA_FOR_TARGETS(Fixture, DataType::F32)
+/// Instantiates a fixture for every device and every T.
+#define MEGA_FOR_EVERY_DEVICE_AND_TYPE(Fixture)                                \
+  MEGA_FOR_TARGETS(Fixture, DataType::F32, DataType::BF16)
 
 } // namespace mega
 

@@ -8,7 +8,7 @@ using reference::Values;
 namespace {
 
 class DropoutTest : public Conformance {};
-MEGA_FOR_EVERY_DEVICE(DropoutTest);
+MEGA_FOR_EVERY_DEVICE_AND_TYPE(DropoutTest);
 
 TEST_P(DropoutTest, MaskIsTheCountersOwn) {
   scalars.seed = 7;
@@ -16,8 +16,7 @@ TEST_P(DropoutTest, MaskIsTheCountersOwn) {
   application = 3;
   firstSample = int64_t{1} << 33;
   const uint64_t key = dropoutKey(7, 11, 99, 3);
-  Buffer x = Buffer::random({3, 37, 73}, 1, 5),
-         y = Buffer::zeros({3, 37, 73}, 2);
+  Buffer x = random({3, 37, 73}, 1, 5), y = zeros({3, 37, 73}, 2);
   launch(Kernel::Dropout, {&x, &y}, {99}, {0.3});
   Values expected = x.values();
   for (int64_t i = 0; i < 3 * 37 * 73; ++i) {
@@ -32,7 +31,7 @@ TEST_P(DropoutTest, MaskIsTheCountersOwn) {
 }
 
 TEST_P(DropoutTest, KeepsTheExpectation) {
-  Buffer x = Buffer::zeros({4, 64, 256}), y = x;
+  Buffer x = zeros({4, 64, 256}), y = x;
   x.set(Values(4 * 64 * 256, 1.0));
   launch(Kernel::Dropout, {&x, &y}, {1}, {0.1});
   double mean = 0;
@@ -44,7 +43,7 @@ TEST_P(DropoutTest, KeepsTheExpectation) {
 }
 
 TEST_P(DropoutTest, ProbabilityZeroCopies) {
-  Buffer x = Buffer::random({3, 37, 73}, 1, 5), y = Buffer::zeros({3, 37, 73});
+  Buffer x = random({3, 37, 73}, 1, 5), y = zeros({3, 37, 73});
   launch(Kernel::Dropout, {&x, &y}, {1}, {0.0});
   EXPECT_EQ(y.values(), x.values());
   const Values before = x.values();
@@ -53,7 +52,7 @@ TEST_P(DropoutTest, ProbabilityZeroCopies) {
 }
 
 TEST_P(DropoutTest, DroppedInfinitiesAreZero) {
-  Buffer x = Buffer::zeros({1, 1, 64}), y = x;
+  Buffer x = zeros({1, 1, 64}), y = x;
   x.set(Values(64, INFINITY));
   launch(Kernel::Dropout, {&x, &y}, {1}, {0.5});
   for (double value : y.values()) {

@@ -16,7 +16,7 @@ protected:
     return ids;
   }
 };
-MEGA_FOR_EVERY_DEVICE(EmbeddingTest);
+MEGA_FOR_EVERY_DEVICE_AND_TYPE(EmbeddingTest);
 
 Values plus(Values a, const Values &b) {
   for (size_t i = 0; i < a.size(); ++i) {
@@ -27,15 +27,15 @@ Values plus(Values a, const Values &b) {
 
 TEST_P(EmbeddingTest, GathersRowsOfTheTable) {
   Buffer ids = Buffer::ids({3, 37}, someIds());
-  Buffer table = Buffer::random({13, 72}, 1);
-  Buffer out = Buffer::zeros({3, 37, 72}, 9);
+  Buffer table = random({13, 72}, 1);
+  Buffer out = zeros({3, 37, 72}, 9);
   launch(Kernel::Embedding, {&ids, &table, &out});
   EXPECT_EQ(out.values(), reference::embedding(someIds(), table.values(), 72));
 }
 
 TEST_P(EmbeddingTest, GradientAddsUpRepeatedTokens) {
   Buffer ids = Buffer::ids({3, 37}, someIds());
-  Buffer gradOut = Buffer::random({3, 37, 72}, 1, 9);
+  Buffer gradOut = random({3, 37, 72}, 1, 9);
   Buffer gradTable = Buffer::random({13, 72}, 2);
   const Values expected =
       plus(reference::embeddingGrad(someIds(), gradOut.values(), 13, 72),
@@ -46,9 +46,9 @@ TEST_P(EmbeddingTest, GradientAddsUpRepeatedTokens) {
 }
 
 TEST_P(EmbeddingTest, AddsPositionsInPlaceAndNot) {
-  Buffer x = Buffer::random({3, 37, 72}, 1, 4);
-  Buffer table = Buffer::random({50, 72}, 2);
-  Buffer out = Buffer::zeros({3, 37, 72}, 7);
+  Buffer x = random({3, 37, 72}, 1, 4);
+  Buffer table = random({50, 72}, 2);
+  Buffer out = zeros({3, 37, 72}, 7);
   const Values expected =
       reference::addPositions(x.values(), table.values(), 37, 72);
   launch(Kernel::AddPositions, {&x, &table, &out});
@@ -58,7 +58,7 @@ TEST_P(EmbeddingTest, AddsPositionsInPlaceAndNot) {
 }
 
 TEST_P(EmbeddingTest, PositionGradientSumsOverTheBatch) {
-  Buffer gradOut = Buffer::random({3, 37, 72}, 1, 9);
+  Buffer gradOut = random({3, 37, 72}, 1, 9);
   Buffer gradTable = Buffer::random({50, 72}, 2);
   const Values expected =
       plus(reference::positionsGrad(gradOut.values(), 37, 72, 50),

@@ -11,7 +11,7 @@ using reference::Values;
 namespace {
 
 class GemmTest : public Conformance {};
-MEGA_FOR_EVERY_DEVICE(GemmTest);
+MEGA_FOR_EVERY_DEVICE_AND_TYPE(GemmTest);
 
 Values absolute(Values values) {
   for (double &value : values) {
@@ -20,44 +20,77 @@ Values absolute(Values values) {
   return values;
 }
 
+/// op(a) op(b), added to c when `accumulate`, against the reference.
+void expectProduct(const reference::GemmShape &shape, const Buffer &a,
+                   const Buffer &b, const Values &before, bool accumulate,
+                   const Buffer &c) {
+  Values expected = reference::gemm(shape, a.values(), b.values());
+  for (size_t i = 0; accumulate && i < before.size(); ++i) {
+    expected[i] += before[i];
+  }
+  // A sum of k products errs by at most k roundings of the sum of their
+  // magnitudes; random signs make it far less.
+  const Values magnitude =
+      reference::gemm(shape, absolute(a.values()), absolute(b.values()));
+  const double stored = c.type().type == DataType::BF16 ? 0x1p-8 : 0;
+  const Values actual = c.values();
+  for (size_t i = 0; i < actual.size(); ++i) {
+    ASSERT_NEAR(actual[i], expected[i],
+                (shape.k + 2) * 0x1p-24 * (magnitude[i] + 8) +
+                    stored * std::abs(expected[i]))
+        << "element " << i;
+  }
+}
+
 TEST_P(GemmTest, EveryTransposeOfStridedMatricesMatches) {
   // More than one tile each way, and nothing a multiple of a vector.
   const int64_t m = 151, n = 277, k = 93;
   for (int64_t transposeA : {0, 1}) {
     for (int64_t transposeB : {0, 1}) {
       for (int64_t accumulate : {0, 1}) {
-        Buffer a = transposeA ? Buffer::random({k, m}, 1, 5)
-                              : Buffer::random({m, k}, 1, 5);
-        Buffer b = transposeB ? Buffer::random({n, k}, 2, 3)
-                              : Buffer::random({k, n}, 2, 3);
-        Buffer c = Buffer::random({m, n}, 3, 11);
-        const reference::GemmShape shape = {m, n, k, transposeA != 0,
-                                            transposeB != 0};
-        Values expected = reference::gemm(shape, a.values(), b.values());
+        Buffer a = transposeA ? random({k, m}, 1, 5) : random({m, k}, 1, 5);
+        Buffer b = transposeB ? random({n, k}, 2, 3) : random({k, n}, 2, 3);
+        Buffer c = random({m, n}, 3, 11);
         const Values before = c.values();
         launch(Kernel::Gemm, {&a, &b, &c},
                {transposeA, transposeB, accumulate});
-        for (size_t i = 0; accumulate && i < before.size(); ++i) {
-          expected[i] += before[i];
-        }
-        // A sum of k products errs by at most k roundings of the sum of
-        // their magnitudes; random signs make it far less.
-        const Values magnitude =
-            reference::gemm(shape, absolute(a.values()), absolute(b.values()));
-        const Values actual = c.values();
-        for (size_t i = 0; i < actual.size(); ++i) {
-          ASSERT_NEAR(actual[i], expected[i],
-                      (k + 2) * 0x1p-24 * (magnitude[i] + 8))
-              << "element " << i;
-        }
+        expectProduct({m, n, k, transposeA != 0, transposeB != 0}, a, b, before,
+                      accumulate, c);
       }
     }
   }
 }
 
+TEST_P(GemmTest, LongSumsAreRoundedOnce) {
+  // More than two blocks of k, the last one partial.
+  const int64_t m = 67, n = 130, k = 613;
+  for (int64_t transpose : {0, 1}) {
+    for (int64_t accumulate : {0, 1}) {
+      Buffer a = transpose ? random({k, m}, 1, 5) : random({m, k}, 1, 5);
+      Buffer b = transpose ? random({n, k}, 2, 3) : random({k, n}, 2, 3);
+      Buffer c = random({m, n}, 3, 11);
+      const Values before = c.values();
+      launch(Kernel::Gemm, {&a, &b, &c}, {transpose, transpose, accumulate});
+      expectProduct({m, n, k, transpose != 0, transpose != 0}, a, b, before,
+                    accumulate, c);
+    }
+  }
+}
+
+TEST_P(GemmTest, WeightGradientIsF32) {
+  const int64_t m = 151, n = 277, k = 613;
+  for (int64_t accumulate : {0, 1}) {
+    Buffer gradY = random({k, m}, 1, 5), x = random({k, n}, 2, 3);
+    Buffer gradW = Buffer::random({m, n}, 3, 11);
+    const Values before = gradW.values();
+    launch(Kernel::Gemm, {&gradY, &x, &gradW}, {1, 0, accumulate});
+    expectProduct({m, n, k, true, false}, gradY, x, before, accumulate, gradW);
+  }
+}
+
 TEST_P(GemmTest, ActivationsAreMatricesOfTheirRows) {
-  Buffer x = Buffer::random({3, 37, 72}, 1), w = Buffer::random({50, 72}, 2);
-  Buffer y = Buffer::zeros({3, 37, 50}, 100);
+  Buffer x = random({3, 37, 72}, 1), w = random({50, 72}, 2);
+  Buffer y = zeros({3, 37, 50}, 100);
   launch(Kernel::Gemm, {&x, &w, &y}, {0, 1, 0});
   expectClose(
       y, reference::gemm({111, 50, 72, false, true}, x.values(), w.values()),

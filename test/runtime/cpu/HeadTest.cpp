@@ -20,21 +20,19 @@ protected:
     }
     return labels;
   }
-  static Buffer scratchFor(const HeadShape &s) {
-    const HeadTile tile = headTile(s.tokens, s.vocabulary);
-    return Buffer::zeros({tile.tokens * tile.columns});
-  }
 
   void compare(const HeadShape &s, int64_t batch) {
     const int64_t sequence = s.tokens / batch;
     const std::vector<int> ids = labelsFor(s);
-    Buffer x = Buffer::random({batch, sequence, s.hidden}, 1, 5);
-    Buffer w = Buffer::random({s.vocabulary, s.hidden}, 2, 0, 0.3);
+    Buffer x = random({batch, sequence, s.hidden}, 1, 5);
+    Buffer w = random({s.vocabulary, s.hidden}, 2, 0, 0.3);
     Buffer labels = Buffer::ids({batch, sequence}, ids);
     Buffer max = Buffer::zeros({batch, sequence}), sum = max, target = max;
-    Buffer scratch = scratchFor(s);
+    Buffer scratch = Buffer::zeros({headScratch(s.tokens, s.vocabulary)});
+    Buffer gradScratch = Buffer::zeros(
+        {headGradScratch(s.tokens, s.vocabulary, s.hidden, GetParam().type)});
     launch(Kernel::HeadStats, {&x, &w, &labels, &max, &sum, &target, &scratch},
-           {s.ignore, s.firstRow}, {0});
+           {s.ignore, s.firstRow}, {s.softcap});
     const auto expected = reference::headStats(s, x.values(), w.values(), ids);
     // A logit is a sum of `hidden` products; exp turns its absolute error
     // into a relative one.
@@ -44,7 +42,7 @@ protected:
 
     Buffer gradSum = Buffer::random({batch, sequence}, 3);
     Buffer gradTarget = Buffer::random({batch, sequence}, 4);
-    Buffer gradX = Buffer::zeros({batch, sequence, s.hidden}, 7);
+    Buffer gradX = zeros({batch, sequence, s.hidden}, 7);
     Buffer gradW = Buffer::random({s.vocabulary, s.hidden}, 5);
     const Values before = gradW.values();
     auto grad =
@@ -55,13 +53,13 @@ protected:
     }
     launch(Kernel::HeadStatsGrad,
            {&x, &w, &labels, &max, &gradSum, &gradTarget, &gradX, &gradW,
-            &scratch},
-           {s.ignore, s.firstRow}, {0});
+            &gradScratch},
+           {s.ignore, s.firstRow}, {s.softcap});
     expectClose(gradX, grad.x, 128);
     expectClose(gradW, grad.w, 128);
   }
 };
-MEGA_FOR_EVERY_DEVICE(HeadTest);
+MEGA_FOR_EVERY_DEVICE_AND_TYPE(HeadTest);
 
 TEST_P(HeadTest, OneTile) {
   compare({.tokens = 111,
@@ -78,6 +76,24 @@ TEST_P(HeadTest, ManyTilesAndASecondShard) {
            .vocabulary = 2051,
            .ignore = -100,
            .firstRow = 1000},
+          2);
+}
+
+TEST_P(HeadTest, SoftcapOfTheLogits) {
+  // Logits have a spread of 2.5 and of 1.3.
+  compare({.tokens = 111,
+           .hidden = 72,
+           .vocabulary = 257,
+           .ignore = -100,
+           .firstRow = 0,
+           .softcap = 3},
+          3);
+  compare({.tokens = 602,
+           .hidden = 20,
+           .vocabulary = 2051,
+           .ignore = -100,
+           .firstRow = 1000,
+           .softcap = 1},
           2);
 }
 
@@ -100,14 +116,14 @@ TEST_P(HeadTest, ShardsCombineToTheUnshardedLoss) {
   for (int &id : ids) {
     id = id == s.ignore ? id : id % 257;
   }
-  Buffer x = Buffer::random({3, 37, 72}, 1), w = Buffer::random({257, 72}, 2);
+  Buffer x = random({3, 37, 72}, 1), w = random({257, 72}, 2);
   Buffer labels = Buffer::ids({3, 37}, ids);
   Buffer max = Buffer::zeros({3, 37}), sum = max, target = max;
   Values maxes[2], sums[2], targets[2];
   const int64_t cut[3] = {0, 129, 257};
   for (int shard : {0, 1}) {
     const int64_t rows = cut[shard + 1] - cut[shard];
-    Buffer part = Buffer::zeros({rows, 72});
+    Buffer part = zeros({rows, 72});
     const Values all = w.values();
     part.set(Values(all.begin() + cut[shard] * 72,
                     all.begin() + cut[shard + 1] * 72));

@@ -1,3 +1,4 @@
+#include "runtime/plan/BFloat16.h"
 #include "test/runtime/cpu/Conformance.h"
 
 #include <cmath>
@@ -92,6 +93,88 @@ TEST_P(BufferTest, CopyMovesBetweenStrides) {
   Buffer copied(DataType::I32, {2, 3});
   launch(Kernel::Copy, {&ids, &copied});
   EXPECT_EQ(copied.values(), ids.values());
+}
+
+TEST_P(BufferTest, AccumulateKnowsEveryPairOfFloats) {
+  for (DataType from : {DataType::F32, DataType::BF16, DataType::F64}) {
+    for (DataType to : {DataType::F32, DataType::BF16, DataType::F64}) {
+      Buffer source = Buffer::random({3, 37, 72}, 1, 5, 1, from);
+      Buffer target = Buffer::random({3, 37, 72}, 2, 9, 1, to);
+      Values expected = target.values();
+      const Values added = source.values();
+      for (size_t i = 0; i < added.size(); ++i) {
+        expected[i] += added[i];
+      }
+      launch(Kernel::Accumulate, {&source, &target});
+      expectClose(target, expected, 1);
+    }
+  }
+}
+
+TEST_P(BufferTest, CastRoundsToNearestEven) {
+  Buffer wide = Buffer::zeros({3, 5, 7}, 2);
+  Buffer narrow(DataType::BF16, {3, 5, 7}, 9);
+  Values values(3 * 5 * 7, 0.0), expected = values;
+  const double step = 0x1p-7, huge = 0x1.FEp127, infinity = INFINITY;
+  const std::pair<double, double> cases[] = {
+      {1, 1},
+      {-1.5, -1.5},
+      // Half-way: to the even neighbour, on either side.
+      {1 + step / 2, 1},
+      {1 + 3 * step / 2, 1 + 2 * step},
+      {-1 - step / 2, -1},
+      {1 + step / 2 + 0x1p-23, 1 + step},
+      {1 + step / 2 - 0x1p-23, 1},
+      // Into the next power of two, and past the largest number.
+      {2 - 0x1p-23, 2},
+      {huge, huge},
+      {0x1.FFp127, infinity},
+      {infinity, infinity},
+      {-infinity, -infinity},
+      {0x1p-126, 0x1p-126},
+  };
+  size_t i = 0;
+  for (const auto &[value, rounded] : cases) {
+    // Far enough apart for whole vectors and tails.
+    values[i] = values[i + 50] = value;
+    expected[i] = expected[i + 50] = rounded;
+    ++i;
+  }
+  wide.set(values);
+  launch(Kernel::Cast, {&wide, &narrow});
+  EXPECT_EQ(narrow.values(), expected);
+  launch(Kernel::Cast, {&narrow, &wide});
+  EXPECT_EQ(wide.values(), expected);
+}
+
+TEST_P(BufferTest, CastKeepsEveryBFloat16) {
+  Buffer narrow(DataType::BF16, {256, 256}), back = narrow;
+  Buffer wide = Buffer::zeros({256, 256}, 3);
+  auto *bits = narrow.view().as<BFloat16>();
+  for (int i = 0; i < 65536; ++i) {
+    bits[i].bits = static_cast<uint16_t>(i);
+  }
+  launch(Kernel::Cast, {&narrow, &wide});
+  launch(Kernel::Cast, {&wide, &back});
+  for (int i = 0; i < 65536; ++i) {
+    const BFloat16 before = bits[i], after = back.view().as<BFloat16>()[i];
+    if (std::isnan(static_cast<float>(before))) {
+      ASSERT_TRUE(std::isnan(static_cast<float>(after))) << i;
+    } else {
+      ASSERT_EQ(before.bits, after.bits) << i;
+    }
+  }
+}
+
+TEST_P(BufferTest, CastAgreesWithTheScalarType) {
+  Buffer wide = Buffer::random({37, 73}, 1, 5, 1e3);
+  Buffer narrow(DataType::BF16, {37, 73});
+  Values expected;
+  for (double value : wide.values()) {
+    expected.push_back(BFloat16(static_cast<float>(value)));
+  }
+  launch(Kernel::Cast, {&wide, &narrow});
+  EXPECT_EQ(narrow.values(), expected);
 }
 
 TEST_P(BufferTest, AccumulateAddsAndWidens) {

@@ -22,8 +22,13 @@ using namespace mega;
 
 namespace {
 
-class SteadyState : public testing::Test {
+/// The parameter is T, as in Conformance.h.
+class SteadyState : public testing::TestWithParam<DataType> {
 protected:
+  static Buffer random(std::initializer_list<int64_t> shape, unsigned seed) {
+    return Buffer::random(shape, seed, 0, 1, GetParam());
+  }
+
   void expectNoSystemCall(Kernel kernel, std::vector<Buffer *> operands,
                           std::vector<int64_t> integers,
                           std::vector<double> floats) {
@@ -63,16 +68,21 @@ protected:
   }
 };
 
-TEST_F(SteadyState, GemmMakesNoSystemCall) {
-  Buffer a = Buffer::random({300, 200}, 1), b = Buffer::random({500, 200}, 2);
-  Buffer c = Buffer::zeros({300, 500});
+INSTANTIATE_TEST_SUITE_P(Types, SteadyState,
+                         testing::Values(DataType::F32, DataType::BF16),
+                         [](const auto &info) {
+                           return std::string(name(info.param));
+                         });
+
+TEST_P(SteadyState, GemmMakesNoSystemCall) {
+  Buffer a = random({300, 200}, 1), b = random({500, 200}, 2);
+  Buffer c(GetParam(), {300, 500});
   expectNoSystemCall(Kernel::Gemm, {&a, &b, &c}, {0, 1, 0}, {});
 }
 
-TEST_F(SteadyState, AttentionMakesNoSystemCall) {
-  Buffer q = Buffer::random({1, 300, 4, 64}, 1), out = q, gradQ = q,
-         gradOut = q;
-  Buffer k = Buffer::random({1, 300, 2, 64}, 2), v = k, gradK = k, gradV = k;
+TEST_P(SteadyState, AttentionMakesNoSystemCall) {
+  Buffer q = random({1, 300, 4, 64}, 1), out = q, gradQ = q, gradOut = q;
+  Buffer k = random({1, 300, 2, 64}, 2), v = k, gradK = k, gradV = k;
   Buffer lse = Buffer::zeros({4, 300}), delta = lse;
   expectNoSystemCall(Kernel::Attention, {&q, &k, &v, &out, &lse}, {1, 0, 0},
                      {0.125, 0.1, 0});
@@ -82,22 +92,25 @@ TEST_F(SteadyState, AttentionMakesNoSystemCall) {
       {1, 0, 0}, {0.125, 0.1, 0});
 }
 
-TEST_F(SteadyState, HeadMakesNoSystemCall) {
-  Buffer x = Buffer::random({1, 100, 64}, 1), w = Buffer::random({1500, 64}, 2);
+TEST_P(SteadyState, HeadMakesNoSystemCall) {
+  Buffer x = random({1, 100, 64}, 1), w = random({1500, 64}, 2);
   Buffer labels = Buffer::ids({1, 100}, std::vector<int>(100, 3));
   Buffer max = Buffer::zeros({1, 100}), sum = max, target = max;
-  Buffer gradX = x, gradW = w, scratch = Buffer::zeros({100 * 1024});
+  Buffer gradX = x, gradW = Buffer::zeros({1500, 64});
+  Buffer scratch = Buffer::zeros({headScratch(100, 1500)});
+  Buffer gradScratch =
+      Buffer::zeros({headGradScratch(100, 1500, 64, GetParam())});
   expectNoSystemCall(Kernel::HeadStats,
                      {&x, &w, &labels, &max, &sum, &target, &scratch},
                      {-100, 0}, {0});
   expectNoSystemCall(
       Kernel::HeadStatsGrad,
-      {&x, &w, &labels, &max, &sum, &target, &gradX, &gradW, &scratch},
+      {&x, &w, &labels, &max, &sum, &target, &gradX, &gradW, &gradScratch},
       {-100, 0}, {0});
 }
 
-TEST_F(SteadyState, RowKernelsMakeNoSystemCall) {
-  Buffer x = Buffer::random({2, 100, 64}, 1), y = x, z = x;
+TEST_P(SteadyState, RowKernelsMakeNoSystemCall) {
+  Buffer x = random({2, 100, 64}, 1), y = x, z = x;
   Buffer gamma = Buffer::random({64}, 2), beta = gamma;
   Buffer mean = Buffer::zeros({2, 100}), rstd = mean;
   Buffer total(DataType::F64, {});
@@ -108,7 +121,10 @@ TEST_F(SteadyState, RowKernelsMakeNoSystemCall) {
                      {});
   expectNoSystemCall(Kernel::Gelu, {&x, &y}, {0}, {});
   expectNoSystemCall(Kernel::Dropout, {&x, &y}, {1}, {0.1});
-  expectNoSystemCall(Kernel::SumSquares, {&x, &total}, {0}, {});
+  expectNoSystemCall(Kernel::Scale, {&x, &y}, {}, {0.5});
+  Buffer sums = Buffer::random({2, 100, 64}, 3);
+  expectNoSystemCall(Kernel::Cast, {&sums, &x}, {}, {});
+  expectNoSystemCall(Kernel::SumSquares, {&sums, &total}, {0}, {});
 }
 
 } // namespace

@@ -19,15 +19,21 @@ double dot(const double *a, const double *b, int64_t n) {
   return sum;
 }
 
-/// The probabilities of one query's row, without dropout; returns the
-/// log-sum-exp.
+/// The probabilities of one query's row, without dropout, and the slopes of the
+/// capped scores; returns the log-sum-exp.
 double softmaxRow(const AttentionShape &s, const Values &q, const Values &k,
-                  int64_t b, int64_t h, int64_t i, Values &p) {
+                  int64_t b, int64_t h, int64_t i, Values &p, Values &slope) {
   const int64_t kv = h / (s.heads / s.kvHeads);
   double max = -std::numeric_limits<double>::infinity(), sum = 0;
   for (int64_t j = 0; j < s.sequence; ++j) {
     p[j] = s.scale * dot(&q[offset(s, s.heads, b, i, h)],
                          &k[offset(s, s.kvHeads, b, j, kv)], s.dim);
+    slope[j] = 1;
+    if (s.softcap != 0) {
+      const double tanh = std::tanh(p[j] / s.softcap);
+      p[j] = s.softcap * tanh;
+      slope[j] = 1 - tanh * tanh;
+    }
     if (s.sees(i, j)) {
       max = std::max(max, p[j]);
     }
@@ -54,12 +60,12 @@ double dropoutFactor(const AttentionShape &s, int64_t b, int64_t h, int64_t i,
 Attention attention(const AttentionShape &s, const Values &q, const Values &k,
                     const Values &v) {
   Attention result{Values(q.size(), 0.0), {}};
-  Values p(s.sequence);
+  Values p(s.sequence), slope(s.sequence);
   for (int64_t b = 0; b < s.batch; ++b) {
     for (int64_t h = 0; h < s.heads; ++h) {
       const int64_t kv = h / (s.heads / s.kvHeads);
       for (int64_t i = 0; i < s.sequence; ++i) {
-        result.lse.push_back(softmaxRow(s, q, k, b, h, i, p));
+        result.lse.push_back(softmaxRow(s, q, k, b, h, i, p, slope));
         for (int64_t j = 0; j < s.sequence; ++j) {
           for (int64_t d = 0; d < s.dim; ++d) {
             result.out[offset(s, s.heads, b, i, h) + d] +=
@@ -74,29 +80,30 @@ Attention attention(const AttentionShape &s, const Values &q, const Values &k,
 }
 
 AttentionGrad attentionGrad(const AttentionShape &s, const Values &gradOut,
-                            const Values &q, const Values &k, const Values &v) {
+                            const Values &q, const Values &k, const Values &v,
+                            const Values &out) {
   AttentionGrad grad{Values(q.size(), 0.0), Values(k.size(), 0.0),
                      Values(v.size(), 0.0)};
-  Values p(s.sequence), gradP(s.sequence);
+  Values p(s.sequence), slope(s.sequence), gradP(s.sequence);
   for (int64_t b = 0; b < s.batch; ++b) {
     for (int64_t h = 0; h < s.heads; ++h) {
       const int64_t kv = h / (s.heads / s.kvHeads);
       for (int64_t i = 0; i < s.sequence; ++i) {
-        softmaxRow(s, q, k, b, h, i, p);
+        softmaxRow(s, q, k, b, h, i, p, slope);
         const int64_t row = offset(s, s.heads, b, i, h);
-        double delta = 0;
+        const double delta = dot(&gradOut[row], &out[row], s.dim);
         for (int64_t j = 0; j < s.sequence; ++j) {
           const int64_t key = offset(s, s.kvHeads, b, j, kv);
           const double factor = dropoutFactor(s, b, h, i, j);
           gradP[j] = factor * dot(&gradOut[row], &v[key], s.dim);
-          delta += p[j] * gradP[j];
           for (int64_t d = 0; d < s.dim; ++d) {
             grad.v[key + d] += p[j] * factor * gradOut[row + d];
           }
         }
         for (int64_t j = 0; j < s.sequence; ++j) {
           const int64_t key = offset(s, s.kvHeads, b, j, kv);
-          const double gradScore = p[j] * (gradP[j] - delta) * s.scale;
+          const double gradScore =
+              p[j] * (gradP[j] - delta) * slope[j] * s.scale;
           for (int64_t d = 0; d < s.dim; ++d) {
             grad.q[row + d] += gradScore * k[key + d];
             grad.k[key + d] += gradScore * q[row + d];
@@ -108,13 +115,15 @@ AttentionGrad attentionGrad(const AttentionShape &s, const Values &gradOut,
   return grad;
 }
 
-Values ropeTable(int64_t sequence, int64_t dim, double base) {
-  Values table(sequence * dim);
+Values ropeTable(int64_t sequence, int64_t dim, double base,
+                 const RopeScaling &scaling) {
+  Values table(sequence * dim), frequencies(dim / 2);
+  ropeFrequencies(scaling, base, dim, frequencies);
   for (int64_t s = 0; s < sequence; ++s) {
     for (int64_t i = 0; i < dim / 2; ++i) {
-      const double angle = s * std::pow(base, -2.0 * i / dim);
-      table[s * dim + i] = std::cos(angle);
-      table[s * dim + dim / 2 + i] = std::sin(angle);
+      const double angle = s * frequencies[i];
+      table[s * dim + i] = scaling.attentionFactor * std::cos(angle);
+      table[s * dim + dim / 2 + i] = scaling.attentionFactor * std::sin(angle);
     }
   }
   return table;

@@ -6,7 +6,11 @@
 namespace mega::reference {
 namespace {
 Values logits(const HeadShape &s, const Values &x, const Values &w) {
-  return gemm({s.tokens, s.vocabulary, s.hidden, false, true}, x, w);
+  Values z = gemm({s.tokens, s.vocabulary, s.hidden, false, true}, x, w);
+  for (double &value : z) {
+    value = s.softcap == 0 ? value : s.softcap * std::tanh(value / s.softcap);
+  }
+  return z;
 }
 
 /// The label's row of w, or -1.
@@ -52,11 +56,12 @@ HeadGrad headStatsGrad(const HeadShape &s, const Values &x, const Values &w,
   Values z = logits(s, x, w);
   for (int64_t t = 0; t < s.tokens; ++t) {
     double *row = &z[t * s.vocabulary];
+    const int64_t label = labelRow(s, labels[t]);
     for (int64_t v = 0; v < s.vocabulary; ++v) {
-      row[v] = gradSum[t] * std::exp(row[v] - max[t]);
-    }
-    if (const int64_t label = labelRow(s, labels[t]); label >= 0) {
-      row[label] += gradTarget[t];
+      const double tanh = s.softcap == 0 ? 0 : row[v] / s.softcap;
+      row[v] = gradSum[t] * std::exp(row[v] - max[t]) +
+               (v == label ? gradTarget[t] : 0);
+      row[v] *= 1 - tanh * tanh;
     }
   }
   return {gemm({s.tokens, s.hidden, s.vocabulary, false, false}, z, w),

@@ -11,6 +11,7 @@
 
 #include "runtime/core/Kernel.h"
 #include "runtime/plan/Philox.h"
+#include "runtime/plan/RopeFrequencies.h"
 
 #include <cstdint>
 #include <vector>
@@ -75,6 +76,7 @@ struct AttentionShape {
   int64_t window;
   double scale;
   double dropout = 0;
+  double softcap = 0;
   uint64_t dropoutKey = 0;
   int64_t firstSample = 0;
 
@@ -90,10 +92,13 @@ struct AttentionGrad {
 };
 Attention attention(const AttentionShape &shape, const Values &q,
                     const Values &k, const Values &v);
+/// `out` is that of the forward, possibly rounded: the kernel reads it.
 AttentionGrad attentionGrad(const AttentionShape &shape, const Values &gradOut,
-                            const Values &q, const Values &k, const Values &v);
-/// [sequence, dim]: cosines, then sines.
-Values ropeTable(int64_t sequence, int64_t dim, double base);
+                            const Values &q, const Values &k, const Values &v,
+                            const Values &out);
+/// [sequence, dim]: cosines, then sines, times the attention factor.
+Values ropeTable(int64_t sequence, int64_t dim, double base,
+                 const RopeScaling &scaling = {});
 Values rope(const Values &x, const Values &table, int64_t sequence,
             int64_t heads, int64_t dim, bool inverse);
 
@@ -102,6 +107,7 @@ struct HeadShape {
   int64_t tokens, hidden, vocabulary;
   int ignore;
   int64_t firstRow;
+  double softcap = 0;
 };
 struct HeadStats {
   Values max, sum, target;

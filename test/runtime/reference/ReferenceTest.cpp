@@ -106,10 +106,13 @@ TEST(Reference, LinearGradientsAreDerivatives) {
 }
 
 TEST(Reference, AttentionGradIsTheDerivative) {
-  for (const auto &[causal, window, dropout] : {std::tuple(false, 0, 0.0),
-                                                {true, 0, 0.0},
-                                                {true, 2, 0.3},
-                                                {false, 3, 0.0}}) {
+  for (const auto &[causal, window, dropout, softcap] :
+       {std::tuple(false, 0, 0.0, 0.0),
+        {true, 0, 0.0, 0.0},
+        {true, 2, 0.3, 0.0},
+        {false, 3, 0.0, 0.0},
+        {true, 0, 0.0, 1.5},
+        {true, 3, 0.3, 0.8}}) {
     const AttentionShape shape = {.batch = 2,
                                   .sequence = 5,
                                   .heads = 4,
@@ -119,12 +122,14 @@ TEST(Reference, AttentionGradIsTheDerivative) {
                                   .window = window,
                                   .scale = 0.7,
                                   .dropout = dropout,
+                                  .softcap = softcap,
                                   .dropoutKey = 99};
     const Values q = randomValues(2 * 5 * 4 * 3, 1);
     const Values k = randomValues(2 * 5 * 2 * 3, 2);
     const Values v = randomValues(2 * 5 * 2 * 3, 3);
     const Values y = randomValues(q.size(), 4);
-    const AttentionGrad grad = attentionGrad(shape, y, q, k, v);
+    const AttentionGrad grad =
+        attentionGrad(shape, y, q, k, v, attention(shape, q, k, v).out);
     expectGradient(
         [&](const Values &q) { return dot(y, attention(shape, q, k, v).out); },
         q, grad.q);
@@ -146,25 +151,31 @@ TEST(Reference, RopeInverseIsTheTranspose) {
 }
 
 TEST(Reference, HeadGradIsTheDerivativeOfTheLoss) {
-  const HeadShape shape = {
-      .tokens = 5, .hidden = 4, .vocabulary = 7, .ignore = -100, .firstRow = 0};
-  const Values x = randomValues(5 * 4, 1), w = randomValues(7 * 4, 2);
-  const std::vector<int> labels = {3, -100, 0, 6, 3};
-  const HeadStats stats = headStats(shape, x, w, labels);
-  const double seed = 0.4;
-  Values gradSum, gradTarget;
-  for (size_t t = 0; t < labels.size(); ++t) {
-    const bool valid = labels[t] != shape.ignore;
-    gradSum.push_back(valid ? seed / stats.sum[t] : 0);
-    gradTarget.push_back(valid ? -seed : 0);
+  for (double softcap : {0.0, 1.5}) {
+    const HeadShape shape = {.tokens = 5,
+                             .hidden = 4,
+                             .vocabulary = 7,
+                             .ignore = -100,
+                             .firstRow = 0,
+                             .softcap = softcap};
+    const Values x = randomValues(5 * 4, 1), w = randomValues(7 * 4, 2);
+    const std::vector<int> labels = {3, -100, 0, 6, 3};
+    const HeadStats stats = headStats(shape, x, w, labels);
+    const double seed = 0.4;
+    Values gradSum, gradTarget;
+    for (size_t t = 0; t < labels.size(); ++t) {
+      const bool valid = labels[t] != shape.ignore;
+      gradSum.push_back(valid ? seed / stats.sum[t] : 0);
+      gradTarget.push_back(valid ? -seed : 0);
+    }
+    const HeadGrad grad =
+        headStatsGrad(shape, x, w, labels, stats.max, gradSum, gradTarget);
+    const auto loss = [&](const Values &x, const Values &w) {
+      return seed * headLoss(shape, headStats(shape, x, w, labels), labels);
+    };
+    expectGradient([&](const Values &x) { return loss(x, w); }, x, grad.x);
+    expectGradient([&](const Values &w) { return loss(x, w); }, w, grad.w);
   }
-  const HeadGrad grad =
-      headStatsGrad(shape, x, w, labels, stats.max, gradSum, gradTarget);
-  const auto loss = [&](const Values &x, const Values &w) {
-    return seed * headLoss(shape, headStats(shape, x, w, labels), labels);
-  };
-  expectGradient([&](const Values &x) { return loss(x, w); }, x, grad.x);
-  expectGradient([&](const Values &w) { return loss(x, w); }, w, grad.w);
 }
 
 } // namespace
