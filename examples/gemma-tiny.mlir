@@ -27,7 +27,7 @@ tfm.block @layer(%x: !x) -> !x {
   %o = tfm.linear %a, %wo : !q, !wo -> !x     %y = tfm.add %x, %o : !x
 
   %g2 = tfm.param "post_attention_layernorm.weight" init(normal, 0.1) : !v
-  %wg = tfm.param "mlp.gate_proj.weight" init(normal, 0.02) : !up
+  %wg = tfm.param "mlp.gate_proj.weight" init(normal, 0.3) : !up
   %wu = tfm.param "mlp.up_proj.weight" init(normal, 0.02) : !up
   %wd = tfm.param "mlp.down_proj.weight" init(normal, 0.0070710678118654745) : !down
   %n2 = tfm.rms_norm %y, %g2 epsilon(1.0e-6) offset(1.0) : !x, !v

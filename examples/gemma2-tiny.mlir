@@ -17,8 +17,8 @@ tfm.block @sliding(%x: !x) -> !x {
   %g1 = tfm.param "input_layernorm.weight" init(normal, 0.1) : !v
   %wq = tfm.param "self_attn.q_proj.weight" init(normal, 0.2) : !wq
   %wk = tfm.param "self_attn.k_proj.weight" init(normal, 0.2) : !wkv
-  %wv = tfm.param "self_attn.v_proj.weight" init(normal, 0.02) : !wkv
-  %wo = tfm.param "self_attn.o_proj.weight" init(normal, 0.006324555320336759) : !wo
+  %wv = tfm.param "self_attn.v_proj.weight" init(normal, 0.1) : !wkv
+  %wo = tfm.param "self_attn.o_proj.weight" init(normal, 0.1) : !wo
   %n = tfm.rms_norm %x, %g1 epsilon(1.0e-6) offset(1.0) : !x, !v
   %q0 = tfm.linear %n, %wq : !x, !wq -> !q    %q1 = tfm.split_heads %q0 : !q -> !h    %q = tfm.rope %q1 base(10000.0) : !h
   %k0 = tfm.linear %n, %wk : !x, !wkv -> !p   %k1 = tfm.split_heads %k0 : !p -> !kv   %k = tfm.rope %k1 base(10000.0) : !kv
@@ -29,9 +29,9 @@ tfm.block @sliding(%x: !x) -> !x {
   %o = tfm.rms_norm %o0, %g2 epsilon(1.0e-6) offset(1.0) : !x, !v   %y = tfm.add %x, %o : !x
 
   %g3 = tfm.param "pre_feedforward_layernorm.weight" init(normal, 0.1) : !v
-  %wg = tfm.param "mlp.gate_proj.weight" init(normal, 0.02) : !up
-  %wu = tfm.param "mlp.up_proj.weight" init(normal, 0.02) : !up
-  %wd = tfm.param "mlp.down_proj.weight" init(normal, 0.006324555320336759) : !down
+  %wg = tfm.param "mlp.gate_proj.weight" init(normal, 0.3) : !up
+  %wu = tfm.param "mlp.up_proj.weight" init(normal, 0.1) : !up
+  %wd = tfm.param "mlp.down_proj.weight" init(normal, 0.1) : !down
   %n2 = tfm.rms_norm %y, %g3 epsilon(1.0e-6) offset(1.0) : !x, !v
   %gate = tfm.linear %n2, %wg : !x, !up -> !f   %up = tfm.linear %n2, %wu : !x, !up -> !f   %u = tfm.gated gelu_tanh %gate, %up : !f
   %d0 = tfm.linear %u, %wd : !f, !down -> !x
@@ -44,8 +44,8 @@ tfm.block @full(%x: !x) -> !x {
   %g1 = tfm.param "input_layernorm.weight" init(normal, 0.1) : !v
   %wq = tfm.param "self_attn.q_proj.weight" init(normal, 0.2) : !wq
   %wk = tfm.param "self_attn.k_proj.weight" init(normal, 0.2) : !wkv
-  %wv = tfm.param "self_attn.v_proj.weight" init(normal, 0.02) : !wkv
-  %wo = tfm.param "self_attn.o_proj.weight" init(normal, 0.006324555320336759) : !wo
+  %wv = tfm.param "self_attn.v_proj.weight" init(normal, 0.1) : !wkv
+  %wo = tfm.param "self_attn.o_proj.weight" init(normal, 0.1) : !wo
   %n = tfm.rms_norm %x, %g1 epsilon(1.0e-6) offset(1.0) : !x, !v
   %q0 = tfm.linear %n, %wq : !x, !wq -> !q    %q1 = tfm.split_heads %q0 : !q -> !h    %q = tfm.rope %q1 base(10000.0) : !h
   %k0 = tfm.linear %n, %wk : !x, !wkv -> !p   %k1 = tfm.split_heads %k0 : !p -> !kv   %k = tfm.rope %k1 base(10000.0) : !kv
@@ -56,9 +56,9 @@ tfm.block @full(%x: !x) -> !x {
   %o = tfm.rms_norm %o0, %g2 epsilon(1.0e-6) offset(1.0) : !x, !v   %y = tfm.add %x, %o : !x
 
   %g3 = tfm.param "pre_feedforward_layernorm.weight" init(normal, 0.1) : !v
-  %wg = tfm.param "mlp.gate_proj.weight" init(normal, 0.02) : !up
-  %wu = tfm.param "mlp.up_proj.weight" init(normal, 0.02) : !up
-  %wd = tfm.param "mlp.down_proj.weight" init(normal, 0.006324555320336759) : !down
+  %wg = tfm.param "mlp.gate_proj.weight" init(normal, 0.3) : !up
+  %wu = tfm.param "mlp.up_proj.weight" init(normal, 0.1) : !up
+  %wd = tfm.param "mlp.down_proj.weight" init(normal, 0.1) : !down
   %n2 = tfm.rms_norm %y, %g3 epsilon(1.0e-6) offset(1.0) : !x, !v
   %gate = tfm.linear %n2, %wg : !x, !up -> !f   %up = tfm.linear %n2, %wu : !x, !up -> !f   %u = tfm.gated gelu_tanh %gate, %up : !f
   %d0 = tfm.linear %u, %wd : !f, !down -> !x

@@ -4,7 +4,7 @@
 !v = tensor<40xf32>       !wq = tensor<112x40xf32>    !wkv = tensor<56x40xf32>   !wo = tensor<40x112xf32>
 !up = tensor<132x40xf32>  !down = tensor<40x132xf32>  !wte = tensor<257x40xf32>  !hd = tensor<28xf32>
 
-tfm.shared @wte = "model.embed_tokens.weight" init(normal, 0.02) : !wte
+tfm.shared @wte = "model.embed_tokens.weight" init(normal, 0.05) : !wte
 
 tfm.block @embed(%t: !ids) -> !x {
   %wte = tfm.use @wte : !wte
@@ -15,10 +15,10 @@ tfm.block @embed(%t: !ids) -> !x {
 
 tfm.block @sliding(%x: !x) -> !x {
   %g1 = tfm.param "input_layernorm.weight" init(normal, 0.1) : !v
-  %wq = tfm.param "self_attn.q_proj.weight" init(normal, 0.02) : !wq
-  %wk = tfm.param "self_attn.k_proj.weight" init(normal, 0.02) : !wkv
-  %wv = tfm.param "self_attn.v_proj.weight" init(normal, 0.02) : !wkv
-  %wo = tfm.param "self_attn.o_proj.weight" init(normal, 0.005345224838248488) : !wo
+  %wq = tfm.param "self_attn.q_proj.weight" init(normal, 0.1) : !wq
+  %wk = tfm.param "self_attn.k_proj.weight" init(normal, 0.1) : !wkv
+  %wv = tfm.param "self_attn.v_proj.weight" init(normal, 0.1) : !wkv
+  %wo = tfm.param "self_attn.o_proj.weight" init(normal, 0.1) : !wo
   %gq = tfm.param "self_attn.q_norm.weight" init(normal, 0.1) : !hd
   %gk = tfm.param "self_attn.k_norm.weight" init(normal, 0.1) : !hd
   %n = tfm.rms_norm %x, %g1 epsilon(1.0e-6) offset(1.0) : !x, !v
@@ -33,9 +33,9 @@ tfm.block @sliding(%x: !x) -> !x {
   %o = tfm.rms_norm %o0, %g2 epsilon(1.0e-6) offset(1.0) : !x, !v   %y = tfm.add %x, %o : !x
 
   %g3 = tfm.param "pre_feedforward_layernorm.weight" init(normal, 0.1) : !v
-  %wg = tfm.param "mlp.gate_proj.weight" init(normal, 0.02) : !up
-  %wu = tfm.param "mlp.up_proj.weight" init(normal, 0.02) : !up
-  %wd = tfm.param "mlp.down_proj.weight" init(normal, 0.005345224838248488) : !down
+  %wg = tfm.param "mlp.gate_proj.weight" init(normal, 0.3) : !up
+  %wu = tfm.param "mlp.up_proj.weight" init(normal, 0.1) : !up
+  %wd = tfm.param "mlp.down_proj.weight" init(normal, 0.1) : !down
   %n2 = tfm.rms_norm %y, %g3 epsilon(1.0e-6) offset(1.0) : !x, !v
   %gate = tfm.linear %n2, %wg : !x, !up -> !f   %up = tfm.linear %n2, %wu : !x, !up -> !f   %u = tfm.gated gelu_tanh %gate, %up : !f
   %d0 = tfm.linear %u, %wd : !f, !down -> !x
@@ -46,10 +46,10 @@ tfm.block @sliding(%x: !x) -> !x {
 
 tfm.block @full(%x: !x) -> !x {
   %g1 = tfm.param "input_layernorm.weight" init(normal, 0.1) : !v
-  %wq = tfm.param "self_attn.q_proj.weight" init(normal, 0.02) : !wq
-  %wk = tfm.param "self_attn.k_proj.weight" init(normal, 0.02) : !wkv
-  %wv = tfm.param "self_attn.v_proj.weight" init(normal, 0.02) : !wkv
-  %wo = tfm.param "self_attn.o_proj.weight" init(normal, 0.005345224838248488) : !wo
+  %wq = tfm.param "self_attn.q_proj.weight" init(normal, 0.1) : !wq
+  %wk = tfm.param "self_attn.k_proj.weight" init(normal, 0.1) : !wkv
+  %wv = tfm.param "self_attn.v_proj.weight" init(normal, 0.1) : !wkv
+  %wo = tfm.param "self_attn.o_proj.weight" init(normal, 0.1) : !wo
   %gq = tfm.param "self_attn.q_norm.weight" init(normal, 0.1) : !hd
   %gk = tfm.param "self_attn.k_norm.weight" init(normal, 0.1) : !hd
   %n = tfm.rms_norm %x, %g1 epsilon(1.0e-6) offset(1.0) : !x, !v
@@ -64,9 +64,9 @@ tfm.block @full(%x: !x) -> !x {
   %o = tfm.rms_norm %o0, %g2 epsilon(1.0e-6) offset(1.0) : !x, !v   %y = tfm.add %x, %o : !x
 
   %g3 = tfm.param "pre_feedforward_layernorm.weight" init(normal, 0.1) : !v
-  %wg = tfm.param "mlp.gate_proj.weight" init(normal, 0.02) : !up
-  %wu = tfm.param "mlp.up_proj.weight" init(normal, 0.02) : !up
-  %wd = tfm.param "mlp.down_proj.weight" init(normal, 0.005345224838248488) : !down
+  %wg = tfm.param "mlp.gate_proj.weight" init(normal, 0.3) : !up
+  %wu = tfm.param "mlp.up_proj.weight" init(normal, 0.1) : !up
+  %wd = tfm.param "mlp.down_proj.weight" init(normal, 0.1) : !down
   %n2 = tfm.rms_norm %y, %g3 epsilon(1.0e-6) offset(1.0) : !x, !v
   %gate = tfm.linear %n2, %wg : !x, !up -> !f   %up = tfm.linear %n2, %wu : !x, !up -> !f   %u = tfm.gated gelu_tanh %gate, %up : !f
   %d0 = tfm.linear %u, %wd : !f, !down -> !x

@@ -5,7 +5,7 @@
 !up = tensor<140x52xf32>  !down = tensor<52x140xf32>  !wte = tensor<257x52xf32>
 
 tfm.block @embed(%t: !ids) -> !x {
-  %wte = tfm.param "model.embed_tokens.weight" init(normal, 0.02) : !wte
+  %wte = tfm.param "model.embed_tokens.weight" init(normal, 0.1) : !wte
   %e = tfm.embedding %t, %wte : !ids, !wte -> !x
   tfm.yield %e : !x
 }

@@ -5,7 +5,7 @@
 !up = tensor<164x60xf32>  !down = tensor<60x164xf32>  !wte = tensor<257x60xf32>  !bq = tensor<84xf32>
 !bkv = tensor<28xf32>
 
-tfm.shared @wte = "model.embed_tokens.weight" init(normal, 0.02) : !wte
+tfm.shared @wte = "model.embed_tokens.weight" init(normal, 0.1) : !wte
 
 tfm.block @embed(%t: !ids) -> !x {
   %wte = tfm.use @wte : !wte

@@ -9,10 +9,12 @@
     python3 test/golden/make_golden.py gpt2-tiny --weights /tmp/w0/weights.safetensors \\
         --data /tmp/corpus --samples /tmp/samples.json
 
-It needs torch, numpy and safetensors; the tests that read the result need none of
-them (compare.py). Values are computed in float64: the truth, against which a
-float32 run is allowed its rounding. `--compare float32` prints how far PyTorch
-itself is from it in float32, which tells what a tolerance can ask for.
+It needs torch, transformers, numpy and safetensors; the tests that read the result
+need none of them (compare.py). GPT-2 and Llama are computed by oracle.py, other
+families by transformers (families.py). Values are computed in float64: the truth,
+against which other precisions are allowed their rounding. `--compare float32` or
+`bfloat16` prints how far PyTorch itself is from it, which tells what a tolerance
+can ask for.
 
 SAMPLES is a JSON list with, per step, the list of the sample numbers in the
 global batch (or an object that has it as "samples"). Sample i reads tokens
@@ -47,9 +49,11 @@ import torch
 from safetensors.torch import load_file
 
 import compare
+import families
 import oracle
 
-DTYPES = {"float32": torch.float32, "float64": torch.float64}
+DTYPES = {"float32": torch.float32, "float64": torch.float64,
+          "bfloat16": torch.bfloat16}
 TOKEN_TYPES = {1: "u1", 2: "i1", 3: "<i2", 4: "<i4", 5: "<i8", 8: "<u2"}
 
 
@@ -127,9 +131,22 @@ def add_scales(gradients):
         g["scale"] = largest[family(name)] if zero else g["max_abs"]
 
 
-def run(model, weights, tokens, samples, settings, dtype):
-    """(losses, gradient norms, first step's gradients)"""
-    weights = {n: w.to(dtype) for n, w in weights.items()}
+def model_of(name, dtype):
+    """Where both sides have a model, the oracle's: it is the independent one."""
+    if name in oracle.MODELS and dtype != torch.bfloat16:
+        return oracle.MODELS[name]
+    if name not in families.FAMILIES:
+        sys.exit(f"there is no {name} in {dtype}")
+    return families.Family(name, dtype)
+
+
+def run(name, weights, tokens, samples, settings, dtype):
+    """(losses, gradient norms, first step's gradients)
+
+    In bfloat16 parameters and their gradients stay float32."""
+    model = model_of(name, dtype)
+    held = torch.float32 if dtype == torch.bfloat16 else dtype
+    weights = {n: w.to(held) for n, w in weights.items()}
     batches = make_batches(tokens, samples, settings["seq_length"])
     losses, norms, first = [], [], None
     for step, loss, norm, gradients in oracle.train(model, weights, batches, settings):
@@ -143,7 +160,7 @@ def parse_arguments():
     parser = argparse.ArgumentParser(
         description="Writes the golden values of one model.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter)
-    parser.add_argument("model", choices=sorted(oracle.MODELS))
+    parser.add_argument("model", choices=sorted({*oracle.MODELS, *families.FAMILIES}))
     parser.add_argument("--weights", required=True, metavar="SAFETENSORS")
     parser.add_argument("--data", required=True, metavar="PREFIX")
     parser.add_argument("--samples", required=True, metavar="JSON")
@@ -175,12 +192,12 @@ def main():
     named = ("steps seq_length micro_batch_size global_batch_size lr min_lr lr_schedule "
              "warmup_steps weight_decay clip betas epsilon").split()
     settings = {name: getattr(args, name) for name in named}
-    model = oracle.MODELS[args.model]
     weights = load_file(args.weights)
     tokens = read_tokens(args.data)
     samples = read_samples(args.samples, settings)
 
-    losses, norms, first = run(model, weights, tokens, samples, settings, DTYPES[args.dtype])
+    losses, norms, first = run(
+        args.model, weights, tokens, samples, settings, DTYPES[args.dtype])
     gradients = {name: summarise(g) for name, g in first.items()}
     add_scales(gradients)
     golden = {
@@ -212,7 +229,8 @@ def main():
           f"gradients, {os.path.getsize(output)} bytes")
 
     if args.compare:
-        other = run(model, weights, tokens, samples, settings, DTYPES[args.compare])
+        other = run(
+            args.model, weights, tokens, samples, settings, DTYPES[args.compare])
         loss = max(abs(a - b) / b for a, b in zip(other[0], losses))
         norm = max(abs(a - b) / b for a, b in zip(other[1], norms))
         worst, name = max(

@@ -1,4 +1,4 @@
-"""GPT-2 and Llama written straight from the math, in plain PyTorch.
+"""GPT-2 and Llama written straight from the math, in plain PyTorch; and training.
 
 The oracle answers one question: what should a training run compute? It shares
 no code with the project and no modules with a model library, so a mistake has
@@ -6,7 +6,8 @@ to be made twice to go unseen. `selfcheck.py` proves it against transformers.
 
 Parameters are a dictionary from our logical names ("h.0.attn.q.weight", linear
 weights [out, in]) to tensors, as `megart train --dump weights@0=DIR` writes
-them. Precision is that of the parameters: float32 or float64.
+them. Precision is that of the parameters: float32 or float64. Other families
+are taken from transformers (families.py) and trained by the same loop.
 """
 
 import dataclasses
@@ -133,8 +134,11 @@ def llama_logits(model, p, tokens):
 
 def logits(model, p, tokens):
     """[batch, sequence, vocabulary] of tokens [batch, sequence]."""
-    compute = gpt2_logits if isinstance(model, Gpt2) else llama_logits
-    return compute(model, p, tokens)
+    if isinstance(model, Gpt2):
+        return gpt2_logits(model, p, tokens)
+    if isinstance(model, Llama):
+        return llama_logits(model, p, tokens)
+    return model.logits(p, tokens)
 
 
 def loss_sum(model, p, tokens, labels, ignore=-100):
