@@ -130,7 +130,7 @@ def check(name):
     error16 = norm_error(gradients, truth)
     print(f"{name}: float32 loss {abs(loss32 / loss - 1):.1e} gradients {error32:.1e}, "
           f"bfloat16 loss {abs(loss16 / loss - 1):.1e} gradients {error16:.1e}")
-    if not error32 < compare.BOUNDS["f32"].gradient / 10:
+    if not error32 < compare.BOUNDS["fp32"].gradient / 10:
         failures.append("float32 is further from float64 than rounding explains")
     if not error16 < compare.BOUNDS["bf16"].gradient:
         failures.append("bfloat16 is further from float64 than compare.py allows")
@@ -147,7 +147,7 @@ def check(name):
         _, gradients = first_step(families.Family(name, **settings), double, batch)
         error = largest_error(gradients, truth)
         print(f"{name}: {change}: gradients differ by {error:.1e}")
-        if not error > 5 * compare.BOUNDS["f32"].gradient:
+        if not error > 5 * compare.BOUNDS["fp32"].gradient:
             failures.append(f"golden values would not notice: {change}")
     return failures
 

@@ -31,7 +31,7 @@ class Bounds:
 # holds. PyTorch's bfloat16 over float32 parameters (make_golden.py --compare
 # bfloat16) is within 4e-4, 3e-3 and 4e-2: each bound is two to seven times that.
 BOUNDS = {
-    "f32": Bounds(loss=1e-5, grad_norm=1e-4, gradient=1e-4),
+    "fp32": Bounds(loss=1e-5, grad_norm=1e-4, gradient=1e-4),
     "bf16": Bounds(loss=2e-3, grad_norm=2e-2, gradient=1e-1),
 }
 
@@ -101,7 +101,7 @@ def gradient_error(precision, got, want, scale):
     so there the distance of the two vectors, as a part of the vector's length.
     Samples that happen to be small or zero are not divided by themselves: their
     length counts as if they were a tenth of the largest."""
-    if precision == "f32":
+    if precision == "fp32":
         return max(abs(a - b) for a, b in zip(got, want)) / scale
     length = max(math.hypot(*want), 0.1 * scale * len(want) ** 0.5)
     return math.dist(got, want) / length
@@ -167,7 +167,7 @@ def main():
     parser.add_argument("--log", metavar="JSONL")
     parser.add_argument("--weights", metavar="DIR")
     parser.add_argument("--gradients", metavar="DIR")
-    parser.add_argument("--precision", choices=BOUNDS, default="f32")
+    parser.add_argument("--precision", choices=BOUNDS, default="fp32")
     args = parser.parse_args()
     if not (args.log or args.weights or args.gradients):
         parser.error("nothing to compare: give --log, --weights or --gradients")
