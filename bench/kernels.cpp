@@ -1,8 +1,9 @@
 //===- kernels.cpp - CPU kernels against the GEMM they are made of --------===//
 //
 // Attention and the output head in GFLOP/s of their products over visible
-// pairs, beside a plain product on the same pool; bandwidth-bound kernels in
-// GB/s of their operands.
+// pairs, beside plain products on the same pool; bandwidth-bound kernels in
+// millions of elements per second. Each line has f32, bf16, and the speed of
+// bf16 relative to f32, measured in turns.
 //
 //   bench-kernels [THREADS [gemm|attention|head|bandwidth]]
 //
@@ -10,7 +11,9 @@
 #include "runtime/core/ThreadPool.h"
 #include "runtime/cpu/CpuKernels.h"
 #include "runtime/cpu/Gemm.h"
+#include "runtime/plan/BFloat16.h"
 
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -22,35 +25,47 @@ using namespace mega;
 
 namespace {
 
+constexpr DataType kTypes[] = {DataType::F32, DataType::BF16};
+
 struct Buffer {
   BufferType type;
-  std::vector<float> data;
+  std::vector<std::byte> data;
 
-  Buffer(std::initializer_list<int64_t> shape, bool random = true)
-      : type(DataType::F32, shape), data(type.elements()) {
+  Buffer(std::initializer_list<int64_t> shape, DataType element)
+      : type(element, shape), data(type.extentBytes()) {
     uint32_t state = 1;
-    for (float &x : data) {
+    for (int64_t i = 0; i < type.elements(); ++i) {
       state = state * 1664525u + 1013904223u;
-      x = random ? static_cast<float>(int32_t(state)) * 0x1p-31f : 0;
+      const float x = static_cast<float>(int32_t(state)) * 0x1p-31f;
+      if (element == DataType::BF16) {
+        view().as<BFloat16>()[i] = BFloat16(x);
+      } else if (element == DataType::F32) {
+        view().as<float>()[i] = x;
+      }
     }
   }
   View view() { return View(type, data.data()); }
 };
 
-double secondsPerCall(const std::function<void()> &call) {
+using Call = std::function<void()>;
+
+/// Seconds per call, the best of several rounds in which the calls take turns.
+std::array<double, 2> seconds(const std::array<Call, 2> &calls) {
   using Clock = std::chrono::steady_clock;
-  call();
-  double best = 1e9;
-  for (int round = 0; round < 5; ++round) {
-    const auto start = Clock::now();
-    int calls = 0;
-    std::chrono::duration<double> elapsed{};
-    do {
-      call();
-      ++calls;
-      elapsed = Clock::now() - start;
-    } while (elapsed.count() < 0.05);
-    best = std::min(best, elapsed.count() / calls);
+  std::array<double, 2> best = {1e9, 1e9};
+  for (int round = 0; round < 6; ++round) {
+    for (int i : {0, 1}) {
+      calls[i]();
+      const auto start = Clock::now();
+      int count = 0;
+      std::chrono::duration<double> elapsed{};
+      do {
+        calls[i]();
+        ++count;
+        elapsed = Clock::now() - start;
+      } while (elapsed.count() < 0.05);
+      best[i] = std::min(best[i], elapsed.count() / count);
+    }
   }
   return best;
 }
@@ -59,95 +74,180 @@ struct Bench {
   ThreadPool pool;
   StepScalars scalars;
 
-  double time(Kernel kernel, std::vector<View> views,
-              std::vector<int64_t> integers, std::vector<double> floats) {
-    return secondsPerCall(
-        [&] { cpuKernel(kernel)({pool, scalars}, {views, integers, floats}); });
+  Call call(Kernel kernel, std::vector<View> views,
+            std::vector<int64_t> integers, std::vector<double> floats) {
+    return [=, this] {
+      cpuKernel(kernel)({pool, scalars}, {views, integers, floats});
+    };
   }
 
-  void gemmRow(int64_t m, int64_t n, int64_t k) {
-    Buffer a({m, k}), b({n, k}), c({m, n});
-    const double seconds =
-        time(Kernel::Gemm, {a.view(), b.view(), c.view()}, {0, 1, 0}, {});
-    std::printf("gemm %ldx%ldx%ld: %.1f GFLOP/s\n", m, n, k,
-                2e-9 * m * n * k / seconds);
+  /// make(T) gives the call of one type; `work` is in units of `unit`.
+  template <typename Make>
+  void row(const std::string &what, double work, const char *unit, Make make) {
+    const auto [f32, bf16] = seconds({make(kTypes[0]), make(kTypes[1])});
+    std::printf("%-44s %8.1f %8.1f %s %4.0f%%\n", what.c_str(), work / f32,
+                work / bf16, unit, 100 * f32 / bf16);
+  }
+
+  /// One product of a linear layer; the weight gradient is f32.
+  void gemm(const char *what, int64_t m, int64_t n, int64_t k, bool transposeA,
+            bool transposeB) {
+    std::vector<Buffer> buffers;
+    buffers.reserve(6);
+    const auto make = [&](DataType type) {
+      Buffer &a = buffers.emplace_back(
+          transposeA ? std::initializer_list<int64_t>{k, m}
+                     : std::initializer_list<int64_t>{m, k},
+          type);
+      Buffer &b = buffers.emplace_back(
+          transposeB ? std::initializer_list<int64_t>{n, k}
+                     : std::initializer_list<int64_t>{k, n},
+          type);
+      Buffer &c = buffers.emplace_back(std::initializer_list<int64_t>{m, n},
+                                       transposeA ? DataType::F32 : type);
+      return call(Kernel::Gemm, {a.view(), b.view(), c.view()},
+                  {transposeA, transposeB, transposeA}, {});
+    };
+    row("gemm " + std::string(what) + " " + std::to_string(m) + "x" +
+            std::to_string(n) + "x" + std::to_string(k),
+        2e-9 * m * n * k, "GFLOP/s", make);
+  }
+  /// y = x w^T, dx = dy w, dw += dy^T x.
+  void linear(int64_t tokens, int64_t in, int64_t out) {
+    gemm("x w^T ", tokens, out, in, false, true);
+    gemm("dy w  ", tokens, in, out, false, false);
+    gemm("dy^T x", out, in, tokens, true, false);
   }
 
   void attention(int64_t batch, int64_t s, int64_t heads, int64_t dim,
-                 bool causal, double dropout) {
-    Buffer q({batch, s, heads, dim}), k = q, v = q, out = q, gradOut = q;
-    Buffer gradQ = q, gradK = q, gradV = q;
-    Buffer lse({batch * heads, s}), delta = lse;
+                 bool causal, double dropout, double softcap) {
+    std::vector<Buffer> buffers;
+    buffers.reserve(32);
     const double pairs =
         1.0 * batch * heads * (causal ? s * (s + 1) / 2 : s * s);
-    const double forward =
-        time(Kernel::Attention,
-             {q.view(), k.view(), v.view(), out.view(), lse.view()},
-             {causal, 0, 1}, {0.125, dropout, 0});
-    const double backward = time(Kernel::AttentionGrad,
-                                 {gradOut.view(), q.view(), k.view(), v.view(),
-                                  out.view(), lse.view(), gradQ.view(),
-                                  gradK.view(), gradV.view(), delta.view()},
-                                 {causal, 0, 1}, {0.125, dropout, 0});
-    std::printf("attention B%ld S%ld H%ld D%ld%s%s: forward %.1f, backward "
-                "%.1f GFLOP/s\n",
-                batch, s, heads, dim, causal ? " causal" : "",
-                dropout > 0 ? " dropout" : "", 4e-9 * pairs * dim / forward,
-                10e-9 * pairs * dim / backward);
+    const std::string name =
+        "B" + std::to_string(batch) + " S" + std::to_string(s) + " H" +
+        std::to_string(heads) + " D" + std::to_string(dim) +
+        (causal ? " causal" : "") + (dropout > 0 ? " dropout" : "") +
+        (softcap > 0 ? " softcap" : "");
+    std::vector<Call> forward, backward;
+    for (DataType type : kTypes) {
+      std::vector<View> x;
+      for (int i = 0; i < 8; ++i) {
+        x.push_back(
+            buffers
+                .emplace_back(
+                    std::initializer_list<int64_t>{batch, s, heads, dim}, type)
+                .view());
+      }
+      std::vector<View> statistics;
+      for (int i = 0; i < 2; ++i) {
+        statistics.push_back(
+            buffers
+                .emplace_back(std::initializer_list<int64_t>{batch * heads, s},
+                              DataType::F32)
+                .view());
+      }
+      const View &lse = statistics[0], &delta = statistics[1];
+      forward.push_back(call(Kernel::Attention, {x[0], x[1], x[2], x[3], lse},
+                             {causal, 0, 1}, {0.125, dropout, softcap}));
+      backward.push_back(
+          call(Kernel::AttentionGrad,
+               {x[4], x[0], x[1], x[2], x[3], lse, x[5], x[6], x[7], delta},
+               {causal, 0, 1}, {0.125, dropout, softcap}));
+    }
+    const auto of = [](const std::vector<Call> &calls) {
+      return [&](DataType type) { return calls[type == DataType::BF16]; };
+    };
+    row("attention " + name, 4e-9 * pairs * dim, "GFLOP/s", of(forward));
+    row("attention_grad " + name, 10e-9 * pairs * dim, "GFLOP/s", of(backward));
   }
 
   void head(int64_t tokens, int64_t hidden, int64_t vocabulary) {
-    Buffer x({1, tokens, hidden}), w({vocabulary, hidden});
-    Buffer max({1, tokens}), sum = max, target = max, gradX = x, gradW = w;
-    const HeadTile tile = headTile(tokens, vocabulary);
-    Buffer scratch({tile.tokens * tile.columns});
     std::vector<int32_t> ids(tokens, 3);
-    View labels(BufferType(DataType::I32, {1, tokens}), ids.data());
-    const double forward = time(Kernel::HeadStats,
-                                {x.view(), w.view(), labels, max.view(),
-                                 sum.view(), target.view(), scratch.view()},
-                                {-100, 0}, {0});
-    const double backward =
-        time(Kernel::HeadStatsGrad,
-             {x.view(), w.view(), labels, max.view(), sum.view(), target.view(),
-              gradX.view(), gradW.view(), scratch.view()},
-             {-100, 0}, {0});
+    const View labels(BufferType(DataType::I32, {1, tokens}), ids.data());
+    Buffer max({1, tokens}, DataType::F32), sum = max, target = max;
+    Buffer gradW({vocabulary, hidden}, DataType::F32);
+    std::vector<Buffer> buffers;
+    buffers.reserve(8);
+    std::vector<Call> forward, backward;
+    for (DataType type : kTypes) {
+      Buffer &x = buffers.emplace_back(
+          std::initializer_list<int64_t>{1, tokens, hidden}, type);
+      Buffer &w = buffers.emplace_back(
+          std::initializer_list<int64_t>{vocabulary, hidden}, type);
+      Buffer &gradX = buffers.emplace_back(x);
+      Buffer &scratch =
+          buffers.emplace_back(std::initializer_list<int64_t>{headGradScratch(
+                                   tokens, vocabulary, hidden, type)},
+                               DataType::F32);
+      forward.push_back(call(Kernel::HeadStats,
+                             {x.view(), w.view(), labels, max.view(),
+                              sum.view(), target.view(), scratch.view()},
+                             {-100, 0}, {0}));
+      backward.push_back(
+          call(Kernel::HeadStatsGrad,
+               {x.view(), w.view(), labels, max.view(), sum.view(),
+                target.view(), gradX.view(), gradW.view(), scratch.view()},
+               {-100, 0}, {0}));
+    }
     const double flops = 2.0 * tokens * hidden * vocabulary;
-    std::printf("head T%ld h%ld V%ld: forward %.1f, backward %.1f GFLOP/s\n",
-                tokens, hidden, vocabulary, 1e-9 * flops / forward,
-                3e-9 * flops / backward);
+    const std::string name = "T" + std::to_string(tokens) + " h" +
+                             std::to_string(hidden) + " V" +
+                             std::to_string(vocabulary);
+    row("head_stats " + name, 1e-9 * flops, "GFLOP/s",
+        [&](DataType type) { return forward[type == DataType::BF16]; });
+    row("head_stats_grad " + name, 3e-9 * flops, "GFLOP/s",
+        [&](DataType type) { return backward[type == DataType::BF16]; });
   }
 
   void bandwidth(int64_t tokens, int64_t hidden) {
-    Buffer x({1, tokens, hidden}), y = x, z = x, gamma({hidden}), beta = gamma;
-    Buffer mean({1, tokens}), rstd = mean, one({});
-    one.data[0] = 1;
-    const double gigabytes = 4e-9 * tokens * hidden;
-    const auto row = [&](Kernel kernel, int passes, std::vector<View> views,
-                         std::vector<int64_t> integers,
-                         std::vector<double> floats) {
-      std::printf("%s T%ld h%ld: %.1f GB/s\n", kernelSpec(kernel).name.data(),
-                  tokens, hidden,
-                  passes * gigabytes / time(kernel, views, integers, floats));
+    Buffer gamma({hidden}, DataType::F32), beta = gamma;
+    Buffer mean({1, tokens}, DataType::F32), rstd = mean;
+    const auto kernel = [&](Kernel kernel, const std::vector<Buffer *> &after,
+                            int activations, int leading,
+                            std::vector<int64_t> integers,
+                            std::vector<double> floats) {
+      std::vector<Buffer> buffers;
+      buffers.reserve(8);
+      row(std::string(kernelSpec(kernel).name), 1e-6 * tokens * hidden, "M/s",
+          [&](DataType type) {
+            std::vector<View> views;
+            for (int i = 0; i < activations; ++i) {
+              if (i == leading) {
+                for (Buffer *buffer : after) {
+                  views.push_back(buffer->view());
+                }
+              }
+              views.push_back(
+                  buffers
+                      .emplace_back(
+                          std::initializer_list<int64_t>{1, tokens, hidden},
+                          type)
+                      .view());
+            }
+            if (leading >= activations) {
+              for (Buffer *buffer : after) {
+                views.push_back(buffer->view());
+              }
+            }
+            if (kernel == Kernel::LayerNorm) {
+              views.push_back(mean.view());
+              views.push_back(rstd.view());
+            } else if (kernel == Kernel::LayerNormGrad) {
+              views.push_back(gamma.view());
+              views.push_back(beta.view());
+            }
+            return call(kernel, views, integers, floats);
+          });
     };
-    row(Kernel::LayerNorm, 2,
-        {x.view(), gamma.view(), beta.view(), y.view(), mean.view(),
-         rstd.view()},
-        {}, {1e-5});
-    row(Kernel::LayerNormGrad, 3,
-        {x.view(), y.view(), gamma.view(), mean.view(), rstd.view(), z.view(),
-         gamma.view(), beta.view()},
-        {0}, {});
-    row(Kernel::BiasGrad, 1, {x.view(), beta.view()}, {}, {});
-    row(Kernel::Add, 3, {x.view(), y.view(), z.view()}, {}, {});
-    row(Kernel::Gelu, 2, {x.view(), y.view()}, {0}, {});
-    row(Kernel::Gelu, 2, {x.view(), y.view()}, {1}, {});
-    row(Kernel::GeluGrad, 3, {x.view(), y.view(), z.view()}, {0}, {});
-    row(Kernel::Dropout, 2, {x.view(), y.view()}, {1}, {0.1});
-    Buffer w({tokens, hidden}), grad = w, m = w, v = w;
-    std::fill(v.data.begin(), v.data.end(), 1.0f);
-    row(Kernel::AdamW, 7,
-        {w.view(), grad.view(), m.view(), v.view(), one.view()}, {1}, {});
+    kernel(Kernel::LayerNorm, {&gamma, &beta}, 2, 1, {}, {1e-5});
+    kernel(Kernel::LayerNormGrad, {&gamma, &mean, &rstd}, 3, 2, {0}, {});
+    kernel(Kernel::BiasGrad, {&beta}, 1, 1, {}, {});
+    kernel(Kernel::Add, {}, 3, 9, {}, {});
+    kernel(Kernel::Gelu, {}, 2, 9, {0}, {});
+    kernel(Kernel::GeluGrad, {}, 3, 9, {0}, {});
+    kernel(Kernel::Dropout, {}, 2, 9, {1}, {0.1});
   }
 };
 
@@ -160,17 +260,22 @@ int main(int argc, char **argv) {
   const auto wanted = [&](const char *group) {
     return only.empty() || only == group;
   };
+  std::printf("%-44s %8s %8s\n", "", "f32", "bf16");
   if (wanted("gemm")) {
-    bench.gemmRow(1024, 768, 768);
-    bench.gemmRow(512, 512, 64);
+    // gpt2-124m, four sequences of 512.
+    bench.linear(2048, 768, 768);
+    bench.linear(2048, 768, 3072);
+    bench.linear(2048, 3072, 768);
+    bench.gemm("x w^T ", 512, 512, 64, false, true);
   }
   if (wanted("attention")) {
     for (bool causal : {false, true}) {
-      bench.attention(1, 512, 4, 64, causal, 0);
+      bench.attention(1, 512, 4, 64, causal, 0, 0);
     }
-    bench.attention(1, 1024, 4, 128, true, 0);
-    bench.attention(4, 128, 4, 16, true, 0);
-    bench.attention(1, 512, 4, 64, true, 0.1);
+    bench.attention(1, 1024, 4, 128, true, 0, 0);
+    bench.attention(4, 128, 4, 16, true, 0, 0);
+    bench.attention(1, 512, 4, 64, true, 0.1, 0);
+    bench.attention(1, 512, 4, 64, true, 0, 30);
   }
   if (wanted("head")) {
     bench.head(1024, 256, 8192);

@@ -9,10 +9,10 @@ namespace {
 /// What meets in one step: blocks of queries of a head and of keys, as f32.
 struct Meeting {
   int64_t h;
-  Range queries, keys;
-  Matrix<const float> query, grad, key, value;
+  Range queries, keys = {};
+  Matrix<const float> query = {}, grad = {}, key = {}, value = {};
   /// Sums to add to. Without data: not wanted.
-  Matrix<float> gradQ, gradK, gradV;
+  Matrix<float> gradQ = {}, gradK = {}, gradV = {};
 };
 
 /// The gradient of one key/value head of one sample. Query heads of its group
@@ -159,58 +159,80 @@ struct KeyValueHead {
     }
   }
 
-  /// bf16: sums stay in scratch until they are complete and are rounded once.
-  /// Those of keys run over all queries and those of queries over all keys, so
-  /// each has a pass of its own, and scores are computed twice.
-  void runNarrow() const {
-    const auto read = [&](const View &view, int64_t h, Range range, int block) {
-      return readHead(view, b, h, range, scratch.block(block));
-    };
-    for (int64_t h = heads().begin; h < heads().end; ++h) {
-      computeDelta<BFloat16>(h);
-    }
-    const Matrix<float> first = scratch.block(4), second = scratch.block(5);
+  Matrix<const float> read(const View &view, int64_t h, Range range,
+                           int block) const {
+    return readHead(view, b, h, range, scratch.block(block));
+  }
+
+  /// Sums of gradQ that wait in scratch for all keys.
+  Matrix<float> sumQ(int64_t h, int64_t row) const {
+    const Matrix<float> all = scratch.rest();
+    const int64_t at = (h - heads().begin) * problem.sequence + row;
+    return {all.data + at * all.stride, all.stride};
+  }
+
+  void keyPass(bool withQueries) const {
+    const Matrix<float> sumK = scratch.block(4), sumV = scratch.block(5);
     for (int64_t j = 0; j < problem.sequence; j += kKeyBlock) {
       const Range keys = keysFrom(j, problem.sequence);
       const Matrix<const float> key = read(k(), kvHead, keys, 0);
       const Matrix<const float> value = read(v(), kvHead, keys, 1);
-      clear(first, keys.size());
-      clear(second, keys.size());
+      clear(sumK, keys.size());
+      clear(sumV, keys.size());
       forQueries(keys, [&](int64_t h, Range queries) {
-        meet({h,
-              queries,
-              keys,
-              read(q(), h, queries, 2),
-              read(gradOut(), h, queries, 3),
-              key,
-              value,
-              {},
-              first,
-              second});
+        Meeting x = {.h = h, .queries = queries, .keys = keys};
+        x.query = read(q(), h, queries, 2);
+        x.grad = read(gradOut(), h, queries, 3);
+        x.key = key;
+        x.value = value;
+        x.gradQ = withQueries ? sumQ(h, queries.begin) : Matrix<float>{};
+        x.gradK = sumK;
+        x.gradV = sumV;
+        meet(x);
       });
-      writeHead(gradK(), b, kvHead, keys, first);
-      writeHead(gradV(), b, kvHead, keys, second);
+      writeHead(gradK(), b, kvHead, keys, sumK);
+      writeHead(gradV(), b, kvHead, keys, sumV);
     }
+  }
+
+  void queryPass() const {
+    const Matrix<float> sum = scratch.block(4);
     forQueries({0, problem.sequence}, [&](int64_t h, Range queries) {
-      const Matrix<const float> query = read(q(), h, queries, 2);
-      const Matrix<const float> grad = read(gradOut(), h, queries, 3);
-      clear(first, queries.size());
+      Meeting x = {.h = h, .queries = queries};
+      x.query = read(q(), h, queries, 2);
+      x.grad = read(gradOut(), h, queries, 3);
+      x.gradQ = sum;
+      clear(sum, queries.size());
       const Range seen = problem.visibleKeys(queries);
       for (int64_t j = seen.begin / kKeyBlock * kKeyBlock; j < seen.end;
            j += kKeyBlock) {
-        const Range keys = keysFrom(j, seen.end);
-        meet({h,
-              queries,
-              keys,
-              query,
-              grad,
-              read(k(), kvHead, keys, 0),
-              read(v(), kvHead, keys, 1),
-              first,
-              {},
-              {}});
+        x.keys = keysFrom(j, seen.end);
+        x.key = read(k(), kvHead, x.keys, 0);
+        x.value = read(v(), kvHead, x.keys, 1);
+        meet(x);
       }
-      writeHead(gradQ(), b, h, queries, first);
+      writeHead(gradQ(), b, h, queries, sum);
+    });
+  }
+
+  /// bf16: sums stay in scratch until they are complete and are rounded once.
+  /// Those of keys are complete after one block of keys, those of queries after
+  /// all of them: where scratch does not hold them for so long, queries get a
+  /// pass of their own, and scores are computed twice.
+  void runNarrow() const {
+    for (int64_t h = heads().begin; h < heads().end; ++h) {
+      computeDelta<BFloat16>(h);
+    }
+    const int64_t queryRows = problem.group() * problem.sequence;
+    if (queryRows > scratch.restRows()) {
+      keyPass(false);
+      queryPass();
+      return;
+    }
+    clear(scratch.rest(), queryRows);
+    keyPass(true);
+    forQueries({0, problem.sequence}, [&](int64_t h, Range queries) {
+      writeHead(gradQ(), b, h, queries, sumQ(h, queries.begin));
     });
   }
 };

@@ -92,28 +92,36 @@ inline Matrix<const float> constant(Matrix<float> m) {
   return {m.data, m.stride};
 }
 
-/// A thread's scratch: two blocks of scores, and f32 copies of blocks of rows
-/// of bf16 operands, up to six.
+/// A thread's scratch: two blocks of scores, six f32 blocks of rows of bf16
+/// operands, and the rest.
 class AttentionScratch {
 public:
   AttentionScratch(std::span<std::byte> scratch, int64_t dim)
-      : floats(reinterpret_cast<float *>(scratch.data())), dim(dim) {}
+      : floats(reinterpret_cast<float *>(scratch.data())),
+        size(static_cast<int64_t>(scratch.size() / sizeof(float))), dim(dim) {}
 
   float *scores(int i) const { return floats + i * kQueryBlock * kKeyBlock; }
   /// Block `i` of at most kQueryBlock rows.
   Matrix<float> block(int i) const {
     return {scores(2) + i * kQueryBlock * dim, dim};
   }
+  /// Behind the blocks, and how many rows there are.
+  Matrix<float> rest() const { return block(kBlocks); }
+  int64_t restRows() const {
+    return (size - 2 * kQueryBlock * kKeyBlock) / dim - kBlocks * kQueryBlock;
+  }
 
 private:
+  static constexpr int kBlocks = 6;
+  static_assert(kQueryBlock == kKeyBlock);
+  static_assert((2 * kQueryBlock * kKeyBlock +
+                 kBlocks * kQueryBlock * kMaxBf16HeadDim) *
+                    sizeof(float) <=
+                ThreadPool::kScratchBytes);
+
   float *floats;
-  int64_t dim;
+  int64_t size, dim;
 };
-static_assert(kQueryBlock == kKeyBlock);
-static_assert((2 * kQueryBlock * kKeyBlock +
-               6 * kQueryBlock * kMaxBf16HeadDim) *
-                  sizeof(float) <=
-              ThreadPool::kScratchBytes);
 
 /// Rows of one head as f32: where they are, or widened into `copy`.
 inline Matrix<const float> readHead(const View &view, int64_t b, int64_t h,

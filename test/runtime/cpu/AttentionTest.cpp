@@ -161,6 +161,23 @@ TEST_P(AttentionTest, EveryHeadSize) {
   }
 }
 
+TEST_P(AttentionTest, LargestHeadSizeOfBf16) {
+  // More rows of queries than a thread's scratch has sums for.
+  AttentionShape shape = {.batch = 1,
+                          .sequence = 150,
+                          .heads = 2,
+                          .kvHeads = 1,
+                          .dim = kMaxBf16HeadDim,
+                          .causal = true,
+                          .window = 0,
+                          .scale = 1 / std::sqrt(512.0)};
+  compare(shape);
+  shape.window = 29;
+  shape.dropout = 0.2;
+  shape.softcap = kSoftcap;
+  compare(shape);
+}
+
 TEST_P(AttentionTest, OneToken) {
   AttentionShape shape = grouped(1);
   compare(shape);

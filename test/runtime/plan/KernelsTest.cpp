@@ -3,7 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <set>
+#include <string>
+#include <tuple>
+#include <vector>
 
 using namespace mega;
 
@@ -63,4 +67,121 @@ TEST(Kernels, GemmTakesColumnSlices) {
       {DataType::F32, {2, 3, 5}}, {DataType::F32, {7, 5}}, slice};
   const int64_t integers[] = {0, 1, 0};
   EXPECT_TRUE(checkLaunch(Kernel::Gemm, {operands, integers, {}}).isOk());
+}
+
+namespace {
+constexpr DataType kF = DataType::F32, kB = DataType::BF16;
+
+/// The launch's error, or "".
+std::string refusal(Kernel kernel, const std::vector<BufferType> &operands,
+                    const std::vector<int64_t> &integers = {},
+                    const std::vector<double> &floats = {}) {
+  return std::string(
+      checkLaunch(kernel, {operands, integers, floats}).message());
+}
+
+std::vector<BufferType> gemmOf(DataType a, DataType b, DataType c) {
+  return {{a, {2, 3, 5}}, {b, {7, 5}}, {c, {2, 3, 7}}};
+}
+} // namespace
+
+TEST(Kernels, GemmTakesOneTypeAndMayWriteF32) {
+  for (const auto &[a, b, c] :
+       {std::tuple(kF, kF, kF), {kB, kB, kB}, {kB, kB, kF}}) {
+    EXPECT_EQ(refusal(Kernel::Gemm, gemmOf(a, b, c), {0, 1, 1}), "");
+  }
+  EXPECT_EQ(refusal(Kernel::Gemm, gemmOf(kB, kF, kF), {0, 1, 0}),
+            "gemm: operand 1 is 7x5xf32, expected bf16 like operand 0");
+  EXPECT_EQ(refusal(Kernel::Gemm, gemmOf(kF, kF, kB), {0, 1, 0}),
+            "gemm: operand 2 is 2x3x7xbf16, expected f32 like operand 0");
+}
+
+TEST(Kernels, ActivationsShareATypeAndParametersOfNormsAreF32) {
+  const auto norm = [](DataType x, DataType gamma, DataType y) {
+    return refusal(Kernel::RmsNorm,
+                   {{x, {2, 3, 8}}, {gamma, {8}}, {y, {2, 3, 8}}, {kF, {2, 3}}},
+                   {}, {1e-5, 0});
+  };
+  EXPECT_EQ(norm(kF, kF, kF), "");
+  EXPECT_EQ(norm(kB, kF, kB), "");
+  EXPECT_EQ(norm(kB, kB, kB),
+            "rms_norm: operand 1 is 8xbf16, expected element type f32");
+  EXPECT_EQ(norm(kB, kF, kF),
+            "rms_norm: operand 2 is 2x3x8xf32, expected bf16 like operand 0");
+  EXPECT_EQ(refusal(Kernel::BiasGrad, {{kB, {2, 3, 8}}, {kB, {8}}}),
+            "bias_grad: operand 1 is 8xbf16, expected element type f32");
+  EXPECT_EQ(refusal(Kernel::EmbeddingGrad,
+                    {{DataType::I32, {2, 3}}, {kB, {2, 3, 8}}, {kB, {9, 8}}}),
+            "embedding_grad: operand 2 is 9x8xbf16, expected element type f32");
+}
+
+TEST(Kernels, CastTakesF32AndBf16) {
+  for (DataType from : {kF, kB}) {
+    for (DataType to : {kF, kB}) {
+      EXPECT_EQ(refusal(Kernel::Cast, {{from, {3, 5}}, {to, {3, 5}}}), "");
+    }
+  }
+  EXPECT_EQ(refusal(Kernel::Cast, {{DataType::F64, {3}}, {kF, {3}}}),
+            "cast: operand 0 is 3xf64, expected f32 or bf16");
+  EXPECT_EQ(refusal(Kernel::Cast, {{kF, {3, 5}}, {kB, {5, 3}}}),
+            "cast: operand 1 is 5x3xbf16 but operand 0 is 3x5xf32");
+}
+
+TEST(Kernels, ScaleTakesAFiniteFactor) {
+  const std::vector<BufferType> operands = {{kB, {3, 5}}, {kB, {3, 5}}};
+  EXPECT_EQ(refusal(Kernel::Scale, operands, {}, {-2.5}), "");
+  EXPECT_EQ(refusal(Kernel::Scale, operands, {}, {INFINITY}),
+            "scale: factor is inf, expected a finite number");
+}
+
+TEST(Kernels, AttentionBoundsSoftcapAndBf16Heads) {
+  const auto attention = [](DataType type, int64_t dim, double softcap) {
+    const BufferType q(type, {2, 3, 4, dim}), k(type, {2, 3, 2, dim});
+    return refusal(Kernel::Attention, {q, k, k, q, {kF, {8, 3}}}, {1, 0, 0},
+                   {0.125, 0, softcap});
+  };
+  EXPECT_EQ(attention(kB, 512, 50), "");
+  EXPECT_EQ(attention(kF, 514, 0), "");
+  EXPECT_EQ(attention(kB, 514, 0),
+            "attention: the query is 2x3x4x514xbf16, expected a head_dim of at "
+            "most 512");
+  EXPECT_EQ(attention(kB, 64, -1),
+            "attention: softcap is -1, expected 0 (off) or a positive number");
+}
+
+TEST(Kernels, HeadGradientOfBf16KeepsSumsInScratch) {
+  const int64_t tokens = 6, vocabulary = 11, hidden = 8;
+  EXPECT_EQ(headScratch(tokens, vocabulary), 66);
+  EXPECT_EQ(headGradScratch(tokens, vocabulary, hidden, kF), 66);
+  EXPECT_EQ(headGradScratch(tokens, vocabulary, hidden, kB), 66 + 48);
+  const auto grad = [&](DataType type, int64_t scratch) {
+    const BufferType x(type, {2, 3, hidden}), statistics(kF, {2, 3});
+    return refusal(Kernel::HeadStatsGrad,
+                   {x,
+                    {type, {vocabulary, hidden}},
+                    {DataType::I32, {2, 3}},
+                    statistics,
+                    statistics,
+                    statistics,
+                    x,
+                    {kF, {vocabulary, hidden}},
+                    {kF, {scratch}}},
+                   {-100, 0}, {30});
+  };
+  EXPECT_EQ(grad(kF, 66), "");
+  EXPECT_EQ(grad(kB, 66 + 48), "");
+  EXPECT_EQ(grad(kB, 66),
+            "head_stats_grad: operand 8 is 66xf32, expected 114 elements");
+}
+
+TEST(Kernels, RopeTableTakesAScaling) {
+  const std::vector<BufferType> table = {{kF, {16, 8}}};
+  EXPECT_EQ(
+      refusal(Kernel::RopeTable, table, {0}, {10000, 0, 0, 0, 0, 0, 0, 1}), "");
+  EXPECT_EQ(
+      refusal(Kernel::RopeTable, table, {2}, {10000, 8, 1, 4, 8192, 0, 0, 1}),
+      "");
+  EXPECT_EQ(
+      refusal(Kernel::RopeTable, table, {1}, {10000, 0, 0, 0, 0, 0, 0, 1}),
+      "rope_table: factor is 0, expected at least 1");
 }
