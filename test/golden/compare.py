@@ -29,10 +29,10 @@ class Bounds:
 
 # float32 PyTorch is within 1e-7, 2e-6 and 2e-6 of the float64 that a golden file
 # holds. PyTorch's bfloat16 over float32 parameters (make_golden.py --compare
-# bfloat16) is within 4e-4, 3e-3 and 4e-2: each bound is two to seven times that.
+# bfloat16) is within 8e-4, 3e-3 and 6e-2: the bounds are about three times that.
 BOUNDS = {
     "fp32": Bounds(loss=1e-5, grad_norm=1e-4, gradient=1e-4),
-    "bf16": Bounds(loss=2e-3, grad_norm=2e-2, gradient=1e-1),
+    "bf16": Bounds(loss=2e-3, grad_norm=1e-2, gradient=0.15),
 }
 
 
@@ -78,12 +78,14 @@ def read_safetensors(path):
 class Report:
     def __init__(self):
         self.failures = 0
+        self.nearest = 0.0, "nothing"
 
     def expect(self, what, error, bound):
+        self.nearest = max(self.nearest, (error / bound, what))
         # Written so that a NaN fails.
         if not error <= bound:
             self.failures += 1
-            print(f"{what}: off by {error:.2e}, bound {bound:.0e}")
+            print(f"{what}: off by {error:.2e}, bound {bound:.2g}")
 
     def expect_names(self, what, got, want):
         for name in sorted(set(want) - set(got)):
@@ -190,7 +192,8 @@ def main():
     if report.failures:
         print(f"{args.golden}: {report.failures} values differ")
         sys.exit(1)
-    print(f"{args.golden}: agrees")
+    part, what = report.nearest
+    print(f"{args.golden}: agrees; nearest to its bound, at {part:.1%}, is the {what}")
 
 
 if __name__ == "__main__":

@@ -1,13 +1,10 @@
 """Writes the golden values of one model: what its first training steps compute.
 
-    python3 test/golden/corpus.py >/tmp/corpus.txt
-    mega-data tokenize /tmp/corpus.txt --tokenizer byte -o /tmp/corpus
-    megac examples/gpt2-tiny.mlir --seq-length 64 --micro-batch-size 2 \\
-        --global-batch-size 8 -o /tmp/gpt2-tiny.mega
-    megart train /tmp/gpt2-tiny.mega --data /tmp/corpus --steps 20 --lr 1e-3 \\
-        --lr-schedule cosine --warmup-steps 5 --weight-decay 0.1 --dump weights@0=/tmp/w0
-    python3 test/golden/make_golden.py gpt2-tiny --weights /tmp/w0/weights.safetensors \\
-        --data /tmp/corpus --samples /tmp/samples.json
+    bash test/golden/run.sh gpt2-tiny fp32 /tmp/gpt2
+    mega-data samples /tmp/gpt2/corpus --seq-length 64 --global-batch-size 8 \\
+        --steps 20 >/tmp/gpt2/samples.json
+    python3 test/golden/make_golden.py gpt2-tiny --weights /tmp/gpt2/weights.safetensors \\
+        --data /tmp/gpt2/corpus --samples /tmp/gpt2/samples.json
 
 It needs torch, transformers, numpy and safetensors; the tests that read the result
 need none of them (compare.py). GPT-2 and Llama are computed by oracle.py, other
@@ -233,11 +230,14 @@ def main():
             args.model, weights, tokens, samples, settings, DTYPES[args.compare])
         loss = max(abs(a - b) / b for a, b in zip(other[0], losses))
         norm = max(abs(a - b) / b for a, b in zip(other[1], norms))
+        precision = "bf16" if args.compare == "bfloat16" else "fp32"
         worst, name = max(
-            ((other[2][n].double() - first[n].double()).abs().max().item()
-             / gradients[n]["scale"], n) for n in first)
+            (compare.gradient_error(precision, summarise(other[2][n])["entries"],
+                                    g["entries"], g["scale"]), n)
+            for n, g in gradients.items())
         print(f"{args.compare} against {args.dtype}: losses {loss:.1e}, gradient norms "
-              f"{norm:.1e}, first gradients {worst:.1e} ({name})")
+              f"{norm:.1e}, first gradients {worst:.1e} ({name}), as compare.py "
+              f"measures them in {precision}")
 
 
 if __name__ == "__main__":
