@@ -79,8 +79,11 @@ public:
 
   double measure() {
     const double start = steadySeconds();
-    gemm(pool, {kSize, kSize, kSize, false, true}, {a.data(), kSize},
-         {b.data(), kSize}, false, {c.data(), kSize});
+    const auto matrix = [](std::vector<float> &x) {
+      return Matrix<float>{x.data(), kSize};
+    };
+    gemm(pool, {kSize, kSize, kSize, false, true}, matrix(a), matrix(b), false,
+         matrix(c));
     return 2.0 * kSize * kSize * kSize / (steadySeconds() - start);
   }
 
