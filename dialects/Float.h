@@ -28,13 +28,21 @@ inline std::string floatLiteral(double value) {
   return text;
 }
 
-inline mlir::ParseResult parseFloat(mlir::OpAsmParser &parser,
+inline mlir::ParseResult parseFloat(mlir::AsmParser &parser,
                                     mlir::FloatAttr &attr) {
+  const bool negative = mlir::succeeded(parser.parseOptionalMinus());
   double value = 0;
-  if (parser.parseFloat(value)) {
+  int64_t whole = 0;
+  const mlir::OptionalParseResult integer = parser.parseOptionalInteger(whole);
+  if (integer.has_value()) {
+    if (failed(*integer)) {
+      return mlir::failure();
+    }
+    value = static_cast<double>(whole);
+  } else if (parser.parseFloat(value)) {
     return mlir::failure();
   }
-  attr = parser.getBuilder().getF64FloatAttr(value);
+  attr = parser.getBuilder().getF64FloatAttr(negative ? -value : value);
   return mlir::success();
 }
 

@@ -102,13 +102,54 @@ private:
   llvm::DenseSet<Value> active;
 };
 
-/// Builds the backward function of one forward function.
+/// Whether `value` follows from `kept` values, arguments and parameters, by ops
+/// that `mayRepeat` allows.
+bool isDerivable(Value value, const llvm::DenseSet<Value> &kept,
+                 llvm::function_ref<bool(Operation *)> mayRepeat) {
+  Operation *op = value.getDefiningOp();
+  if (!op || isParameter(value) || kept.contains(value)) {
+    return true;
+  }
+  return mayRepeat(op) && llvm::all_of(op->getOperands(), [&](Value operand) {
+           return isDerivable(operand, kept, mayRepeat);
+         });
+}
+
+/// The forward values to keep of those that a backward `asked` for.
+llvm::DenseSet<Value> chooseKept(FunctionOp forward, Recompute recompute,
+                                 ArrayRef<Value> asked) {
+  llvm::DenseSet<Value> kept(asked.begin(), asked.end());
+  const auto mayRepeat = [&](Operation *op) {
+    auto cost = dyn_cast<Cost>(op);
+    return recompute == Recompute::Full || (recompute == Recompute::Selective &&
+                                            cost && cost.getCost().flops == 0);
+  };
+  // From the end: what comes last follows from what comes first.
+  for (Operation &op : llvm::reverse(forward.getBody().front())) {
+    SmallVector<Value> results;
+    for (Value result : op.getResults()) {
+      if (kept.erase(result)) {
+        results.push_back(result);
+      }
+    }
+    if (llvm::any_of(results, [&](Value result) {
+          return !isDerivable(result, kept, mayRepeat);
+        })) {
+      kept.insert(results.begin(), results.end());
+    }
+  }
+  return kept;
+}
+
+/// Builds the backward function of one forward function. Saves what `kept`
+/// says, or without it all that is asked for.
 class BlockGradient : public GradientContext {
 public:
-  BlockGradient(FunctionOp forward, FunctionOp backward)
+  BlockGradient(FunctionOp forward, FunctionOp backward,
+                const llvm::DenseSet<Value> *kept = nullptr)
       : forward(forward), body(&backward.getBody().emplaceBlock()),
-        activity(forward.getBody().front()),
-        inner(OpBuilder::atBlockEnd(body)) {}
+        activity(forward.getBody().front()), inner(OpBuilder::atBlockEnd(body)),
+        kept(kept) {}
 
   LogicalResult build();
 
@@ -124,11 +165,14 @@ public:
 
 private:
   void orderSaved();
+  Value computeAgain(Value value);
 
   FunctionOp forward;
   Block *body;
   Activity activity;
   OpBuilder inner;
+  const llvm::DenseSet<Value> *kept;
+  llvm::DenseMap<Value, Value> repeated;
   llvm::DenseMap<Value, Value> gradients;
   llvm::DenseMap<Value, Value> inactiveArguments;
   llvm::DenseMap<Value, Value> parameters;
@@ -146,6 +190,9 @@ Value BlockGradient::use(Value value) {
   if (Value argument = inactiveArguments.lookup(value)) {
     return argument;
   }
+  if (kept && value.getDefiningOp() && !kept->contains(value)) {
+    return computeAgain(value);
+  }
   const auto it = saved.find(value);
   if (it != saved.end()) {
     return it->second;
@@ -154,6 +201,25 @@ Value BlockGradient::use(Value value) {
   BlockArgument argument = body->addArgument(value.getType(), value.getLoc());
   saved[value] = argument;
   return argument;
+}
+
+/// Clones the op that makes `value`, and before it those it needs, to where the
+/// backward stands: the first reader is next.
+Value BlockGradient::computeAgain(Value value) {
+  if (Value again = repeated.lookup(value)) {
+    return again;
+  }
+  Operation *op = value.getDefiningOp();
+  IRMapping mapping;
+  for (Value operand : op->getOperands()) {
+    mapping.map(operand, use(operand));
+  }
+  Operation *clone = inner.clone(*op, mapping);
+  for (auto [result, again] :
+       llvm::zip(op->getResults(), clone->getResults())) {
+    repeated[result] = again;
+  }
+  return repeated.lookup(value);
 }
 
 void BlockGradient::addGradient(Value value, Value gradient) {
@@ -276,7 +342,22 @@ LogicalResult makeTraining(OpBuilder &builder, BlockOp block) {
       builder, block.getLoc(), (block.getSymName() + ".backward").str(),
       FunctionType::get(block.getContext(), {}, {}), ArrayAttr(), ArrayAttr(),
       block.getSymNameAttr(), 0, 0);
-  BlockGradient gradient(forward, backward);
+  std::optional<llvm::DenseSet<Value>> kept;
+  const Recompute recompute = block.getRecompute().value_or(Recompute::None);
+  if (recompute != Recompute::None) {
+    // What a backward asks for shows when it is built.
+    BlockGradient everything(forward, backward);
+    if (failed(everything.build())) {
+      return failure();
+    }
+    SmallVector<Value> asked;
+    for (auto &[value, argument] : everything.saved) {
+      asked.push_back(value);
+    }
+    kept = chooseKept(forward, recompute, asked);
+    backward.getBody().front().erase();
+  }
+  BlockGradient gradient(forward, backward, kept ? &*kept : nullptr);
   if (failed(gradient.build())) {
     return failure();
   }

@@ -292,7 +292,7 @@ void PlanEmitter::emitSchedules() {
 void PlanEmitter::emitParameters() {
   for (auto bucket : module.getOps<tfm::BucketOp>()) {
     for (auto member : bucket.getBody().front().getOps<tfm::MemberOp>()) {
-      const auto tensor = cast<RankedTensorType>(member.getType());
+      RankedTensorType tensor = cast<RankedTensorType>(member.getType());
       const auto type = exec::BufferType::get(tensor);
       const int64_t bytes = byteSize(type.plain().type);
       for (auto [index, prefix] : llvm::enumerate(member.getPrefixes())) {
@@ -320,6 +320,17 @@ void PlanEmitter::emitParameters() {
                                       bytes);
           (gradient ? parameter->gradient : parameter->weight) =
               std::make_unique<plan::Buffer>(address);
+        }
+        if (const auto compute = bucket.getCompute()) {
+          const auto copy = exec::BufferType::get(tensor.clone(*compute));
+          const int64_t size = byteSize(copy.plain().type);
+          plan::Buffer address = buffer(
+              copy, plan::Space::Region, "weights",
+              bucket.toCompute(static_cast<int64_t>(member.getOffset())) *
+                  size);
+          address.mutate_per_instance(static_cast<int64_t>(member.getStride()) *
+                                      size);
+          parameter->compute = std::make_unique<plan::Buffer>(address);
         }
         out.parameter_count +=
             static_cast<uint64_t>(tensor.getNumElements()) * parameter->count;

@@ -144,8 +144,7 @@ int FunctionLowering::dataOf(Value value) {
   dataNumbers[value] = number;
   // Rotation tables appear while ops state their launches.
   if (auto table = value.getDefiningOp<tfm::RopeTableOp>()) {
-    useState(value, state.ropeTable(table.getBaseAttr().getValueAsDouble(),
-                                    bufferType(value)));
+    useState(value, state.ropeTable(table));
   }
   return number;
 }
@@ -242,8 +241,8 @@ LogicalResult FunctionLowering::recordBody() {
       continue;
     }
     if (auto param = dyn_cast<tfm::ParamOp>(op)) {
-      auto address = state.parameter(op, function.getBlock().value_or(""),
-                                     param.getName(), "parameters");
+      auto address =
+          state.weight(op, function.getBlock().value_or(""), param.getName());
       if (failed(address)) {
         return failure();
       }
@@ -251,7 +250,7 @@ LogicalResult FunctionLowering::recordBody() {
       continue;
     }
     if (auto shared = dyn_cast<tfm::UseOp>(op)) {
-      auto address = state.parameter(op, "", shared.getSymbol(), "parameters");
+      auto address = state.weight(op, "", shared.getSymbol());
       if (failed(address)) {
         return failure();
       }
@@ -280,9 +279,9 @@ LogicalResult FunctionLowering::placeGradients() {
     const auto symbol = dyn_cast<FlatSymbolRefAttr>(target);
     const StringRef name =
         symbol ? symbol.getValue() : cast<StringAttr>(target).getValue();
-    auto address = state.parameter(
+    auto address = state.gradient(
         gradient.getDefiningOp() ? gradient.getDefiningOp() : function,
-        symbol ? "" : function.getBlock().value_or(""), name, "gradients");
+        symbol ? "" : function.getBlock().value_or(""), name);
     if (failed(address)) {
       return failure();
     }

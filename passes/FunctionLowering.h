@@ -33,20 +33,26 @@ class ModuleState {
 public:
   explicit ModuleState(mlir::ModuleOp module);
 
-  /// Address of a parameter of `block` (empty for a tfm.shared) in `region`.
-  mlir::FailureOr<StateAddress> parameter(mlir::Operation *user,
-                                          llvm::StringRef block,
-                                          llvm::StringRef name,
-                                          llvm::StringRef region) const;
+  /// Address of a parameter of `block` (empty for a tfm.shared) as functions
+  /// read it: in the region `weights` if its bucket has a compute type, else in
+  /// `parameters`.
+  mlir::FailureOr<StateAddress> weight(mlir::Operation *user,
+                                       llvm::StringRef block,
+                                       llvm::StringRef name) const;
+  /// Address of its gradient.
+  mlir::FailureOr<StateAddress> gradient(mlir::Operation *user,
+                                         llvm::StringRef block,
+                                         llvm::StringRef name) const;
   /// Address of a counter, which exists from the first time it is named.
   StateAddress counter(llvm::StringRef name, exec::BufferType type);
-  /// Address of the rotation table of `base` and `type`.
-  StateAddress ropeTable(double base, exec::BufferType type);
+  /// Address of a rotation table; equal ones are one constant.
+  StateAddress ropeTable(tfm::RopeTableOp table);
 
   /// Frames of blocks, written by the forward, read by the backward.
   std::map<std::string, std::vector<FrameSlot>> frames;
 
-  /// A function and a program that fill the constants, if there are any.
+  /// A function and a program that fill the constants and make the copies of
+  /// parameters to compute with, if there are any.
   void emitSetup(mlir::OpBuilder &builder);
   void emitCounters(mlir::OpBuilder &builder);
 
@@ -56,12 +62,20 @@ private:
     exec::BufferType type;
   };
   struct Constant {
-    double base;
+    int64_t integer;
+    llvm::SmallVector<double> floats;
     exec::BufferType type;
     int64_t offset;
   };
-  mlir::Location loc;
-  std::map<std::pair<std::string, std::string>, StateAddress> parameters;
+  struct Member {
+    StateAddress weight;
+    StateAddress gradient;
+  };
+  mlir::FailureOr<Member> find(mlir::Operation *user, llvm::StringRef block,
+                               llvm::StringRef name) const;
+
+  mlir::ModuleOp module;
+  std::map<std::pair<std::string, std::string>, Member> members;
   llvm::MapVector<std::string, Counter, std::map<std::string, unsigned>>
       counters;
   std::vector<Constant> constants;

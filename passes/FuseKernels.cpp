@@ -97,7 +97,8 @@ struct FuseAddRmsNorm : OpRewritePattern<RmsNormStatsOp> {
         rewriter, norm.getLoc(),
         TypeRange{add.getResult().getType(), norm.getResult().getType(),
                   norm.getRstd().getType()},
-        add.getLhs(), add.getRhs(), norm.getGamma(), norm.getEpsilonAttr());
+        add.getLhs(), add.getRhs(), norm.getGamma(), norm.getEpsilonAttr(),
+        norm.getOffsetAttr());
     rewriter.replaceOp(norm, ValueRange{fused.getResult(), fused.getRstd()});
     rewriter.replaceOp(add, fused.getSum());
     return success();

@@ -54,7 +54,8 @@ struct FuseSemanticsPass : mega::impl::FuseSemanticsBase<FuseSemanticsPass> {
         builder.getF32Type());
     auto stats = tfm::HeadStatsOp::create(
         builder, head.getLoc(), TypeRange{statistics, statistics, statistics},
-        head.getX(), head.getWeight(), loss.getLabels(), loss.getIgnoreAttr());
+        head.getX(), head.getWeight(), loss.getLabels(), loss.getIgnoreAttr(),
+        loss.getSoftcapAttr());
     // The shard phase puts all_reduce<max> between the two maxima.
     auto rescaled = tfm::HeadRescaleOp::create(builder, loss.getLoc(),
                                                statistics, stats.getSum(),

@@ -10,28 +10,52 @@ using namespace mega;
 /// Counters lie on cache lines of their own.
 static constexpr int64_t kCounterStride = 64;
 
-ModuleState::ModuleState(ModuleOp module) : loc(module.getLoc()) {
-  module.walk([&](tfm::MemberOp member) {
-    const int64_t bytes =
-        cast<RankedTensorType>(member.getType()).getElementTypeBitWidth() / 8;
-    StateAddress address;
-    address.offset = static_cast<int64_t>(member.getOffset()) * bytes;
-    address.perInstance = static_cast<int64_t>(member.getStride()) * bytes;
-    parameters[{member.getBlock().str(), member.getName().str()}] = address;
-  });
+/// The address in `region` of a member that starts at element `first`.
+static StateAddress memberAddress(StringRef region, tfm::MemberOp member,
+                                  int64_t first, Type element) {
+  const int64_t bytes = element.getIntOrFloatBitWidth() / 8;
+  return {region.str(), first * bytes,
+          static_cast<int64_t>(member.getStride()) * bytes};
 }
 
-FailureOr<StateAddress> ModuleState::parameter(Operation *user, StringRef block,
-                                               StringRef name,
-                                               StringRef region) const {
-  const auto it = parameters.find({block.str(), name.str()});
-  if (it == parameters.end()) {
+ModuleState::ModuleState(ModuleOp module) : module(module) {
+  for (auto bucket : module.getOps<tfm::BucketOp>()) {
+    for (auto member : bucket.getBody().front().getOps<tfm::MemberOp>()) {
+      const auto first = static_cast<int64_t>(member.getOffset());
+      const Type stored =
+          cast<RankedTensorType>(member.getType()).getElementType();
+      Member &entry =
+          members[{member.getBlock().str(), member.getName().str()}];
+      entry.gradient = memberAddress("gradients", member, first, stored);
+      entry.weight = memberAddress("parameters", member, first, stored);
+      if (const auto compute = bucket.getCompute()) {
+        entry.weight =
+            memberAddress("weights", member, bucket.toCompute(first), *compute);
+      }
+    }
+  }
+}
+
+FailureOr<ModuleState::Member>
+ModuleState::find(Operation *user, StringRef block, StringRef name) const {
+  const auto it = members.find({block.str(), name.str()});
+  if (it == members.end()) {
     return user->emitError() << "parameter \"" << name << "\" of block \""
                              << block << "\" is in no bucket";
   }
-  StateAddress address = it->second;
-  address.region = region.str();
-  return address;
+  return it->second;
+}
+
+FailureOr<StateAddress> ModuleState::weight(Operation *user, StringRef block,
+                                            StringRef name) const {
+  auto member = find(user, block, name);
+  return failed(member) ? FailureOr<StateAddress>() : member->weight;
+}
+
+FailureOr<StateAddress> ModuleState::gradient(Operation *user, StringRef block,
+                                              StringRef name) const {
+  auto member = find(user, block, name);
+  return failed(member) ? FailureOr<StateAddress>() : member->gradient;
 }
 
 StateAddress ModuleState::counter(StringRef name, exec::BufferType type) {
@@ -41,21 +65,32 @@ StateAddress ModuleState::counter(StringRef name, exec::BufferType type) {
   return {"counters", it->second.offset, 0};
 }
 
-StateAddress ModuleState::ropeTable(double base, exec::BufferType type) {
+StateAddress ModuleState::ropeTable(tfm::RopeTableOp table) {
+  const auto type = exec::BufferType::get(table.getResult().getType());
+  const int64_t integer = table.kernelInteger();
+  SmallVector<double> floats = table.kernelFloats();
   for (const Constant &constant : constants) {
-    if (constant.base == base && constant.type == type) {
+    if (constant.integer == integer && constant.floats == floats &&
+        constant.type == type) {
       return {"constants", constant.offset, 0};
     }
   }
-  constants.push_back({base, type, constantBytes});
+  constants.push_back({integer, std::move(floats), type, constantBytes});
   constantBytes += llvm::alignTo(type.bytes(), kBufferAlignment);
   return {"constants", constants.back().offset, 0};
 }
 
 void ModuleState::emitSetup(OpBuilder &builder) {
-  if (constants.empty()) {
+  SmallVector<tfm::BucketOp> rounded;
+  for (auto bucket : module.getOps<tfm::BucketOp>()) {
+    if (bucket.getCompute()) {
+      rounded.push_back(bucket);
+    }
+  }
+  if (constants.empty() && rounded.empty()) {
     return;
   }
+  const Location loc = module.getLoc();
   auto function =
       exec::FunctionOp::create(builder, loc, "setup", StringAttr(),
                                IntegerAttr(), IntegerAttr(), IntegerAttr());
@@ -63,8 +98,26 @@ void ModuleState::emitSetup(OpBuilder &builder) {
   for (const Constant &constant : constants) {
     Value table = exec::StateOp::create(inner, loc, constant.type, "constants",
                                         constant.offset, 0);
-    exec::LaunchOp::create(inner, loc, "rope_table", table, DenseI64ArrayAttr(),
-                           inner.getDenseF64ArrayAttr(constant.base));
+    exec::LaunchOp::create(inner, loc, "rope_table", table,
+                           inner.getDenseI64ArrayAttr(constant.integer),
+                           inner.getDenseF64ArrayAttr(constant.floats));
+  }
+  for (tfm::BucketOp bucket : rounded) {
+    const auto run = [&](StringRef region, Type element, int64_t first) {
+      const auto elements = static_cast<int64_t>(bucket.getElements());
+      const auto type = exec::BufferType::get(
+          builder.getContext(), {elements}, element, elements,
+          dist::LayoutAttr::get(builder.getContext(), Layout()));
+      return exec::StateOp::create(inner, loc, type, region,
+                                   first * element.getIntOrFloatBitWidth() / 8,
+                                   0);
+    };
+    const auto first = static_cast<int64_t>(bucket.getOffset());
+    Value source = run("parameters", builder.getF32Type(), first);
+    Value target =
+        run("weights", *bucket.getCompute(), bucket.toCompute(first));
+    exec::LaunchOp::create(inner, loc, "cast", ValueRange{source, target},
+                           DenseI64ArrayAttr(), DenseF64ArrayAttr());
   }
   auto program = pipe::ProgramOp::create(
       builder, loc, builder.getStringAttr("step.setup"),
@@ -76,6 +129,7 @@ void ModuleState::emitSetup(OpBuilder &builder) {
 
 void ModuleState::emitCounters(OpBuilder &builder) {
   for (const auto &[name, counter] : counters) {
-    exec::CounterOp::create(builder, loc, name, counter.offset, counter.type);
+    exec::CounterOp::create(builder, module.getLoc(), name, counter.offset,
+                            counter.type);
   }
 }

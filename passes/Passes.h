@@ -25,6 +25,10 @@ struct CompileOptions {
   int64_t sequence = 0;
   int64_t microBatch = 1;
   int64_t microBatches = 1;
+  /// fp32 or bf16.
+  std::string precision = "fp32";
+  /// none, selective or full.
+  std::string recompute = "none";
 
   int64_t globalBatch() const { return microBatch * microBatches; }
 };

@@ -23,6 +23,22 @@ def BindShapes : Pass<"mega-bind-shapes", "::mlir::ModuleOp"> {
            "sequence length; 0: the model's max_sequence">];
 }
 
+def AssignPrecision : Pass<"mega-assign-precision", "::mlir::ModuleOp"> {
+  let summary = "Chooses what is computed in bf16";
+  let description = [{
+    A model is written in f32. With `precision=bf16` activations and matrices
+    (f32 tensors of two and more dimensions) are computed in bf16; a matrix is
+    stored in f32 and copied. Vectors (norm weights, biases) are read as they
+    are stored: once per row, so that rounding them would save nothing.
+    Statistics, softmax, losses, gradients of parameters and optimizer state
+    are f32 by the types of their ops. Afterwards types say it all: no later
+    pass chooses a precision.
+  }];
+  let options = [
+    Option<"precision", "precision", "std::string", "\"fp32\"",
+           "fp32 or bf16">];
+}
+
 def FuseSemantics : Pass<"mega-fuse-semantics", "::mlir::ModuleOp"> {
   let summary = "Joins the output head with its cross entropy";
   let description = [{
@@ -77,6 +93,21 @@ def VerifyLayouts : Pass<"mega-verify-layouts", "::mlir::ModuleOp"> {
 // differentiate
 //===----------------------------------------------------------------------===//
 
+def ChooseRecompute : Pass<"mega-choose-recompute", "::mlir::ModuleOp"> {
+  let summary = "Says per block what its backward computes again";
+  let description = [{
+    Sets the attribute `recompute` of blocks that have none: `none` keeps all a
+    backward asks for; `selective` keeps results of matrix products and of
+    attention, and what follows from kept values without either is computed
+    again; `full` keeps the block's inputs only. The option is for repeated
+    blocks, of which there are many; a block that is called once keeps
+    everything. Afterwards every applied block has the attribute.
+  }];
+  let options = [
+    Option<"recompute", "recompute", "std::string", "\"none\"",
+           "none, selective or full">];
+}
+
 def Differentiate : Pass<"mega-differentiate", "::mlir::ModuleOp"> {
   let summary = "Makes forward, backward and eval functions of every block";
   let description = [{
@@ -86,8 +117,10 @@ def Differentiate : Pass<"mega-differentiate", "::mlir::ModuleOp"> {
     gradients of the active arguments; `@block.eval` is the block without
     dropout. Gradients of parameters leave through tfm.accumulate_gradient, so
     that several uses and micro-batches simply add. Only what a backward asks
-    for is saved; parameters are read again. Ops transpose themselves
-    (interface Differentiable). Afterwards no tfm.block is called any more by
+    for is saved, and of that only what the block's `recompute` says; the rest is
+    computed again where the backward first reads it, by clones of the forward's
+    ops (which draw the same random numbers). Parameters are read again. Ops
+    transpose themselves (interface Differentiable). Afterwards no tfm.block is called any more by
     what follows, but blocks stay for reading.
   }];
 }

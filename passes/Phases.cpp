@@ -12,6 +12,7 @@ using namespace mega;
 
 static void buildModel(OpPassManager &pm, const CompileOptions &options) {
   pm.addPass(createBindShapes({options.microBatch, options.sequence}));
+  pm.addPass(createAssignPrecision({options.precision}));
   pm.addPass(createFuseSemantics());
   pm.addPass(createVerifyModel());
 }
@@ -22,8 +23,10 @@ static void buildShard(OpPassManager &pm, const CompileOptions &) {
   pm.addPass(createVerifyLayouts());
 }
 
-static void buildDifferentiate(OpPassManager &pm, const CompileOptions &) {
+static void buildDifferentiate(OpPassManager &pm,
+                               const CompileOptions &options) {
   pm.addPass(createCanonicalizerPass());
+  pm.addPass(createChooseRecompute({options.recompute}));
   pm.addPass(createDifferentiate());
   pm.addPass(createCanonicalizerPass());
 }
@@ -65,6 +68,12 @@ struct PhaseOptions : PassPipelineOptions<PhaseOptions> {
   Option<int64_t> microBatches{*this, "micro-batches",
                                llvm::cl::desc("micro-batches of one step"),
                                llvm::cl::init(1)};
+  Option<std::string> precision{*this, "precision",
+                                llvm::cl::desc("fp32 or bf16"),
+                                llvm::cl::init("fp32")};
+  Option<std::string> recompute{*this, "recompute",
+                                llvm::cl::desc("none, selective or full"),
+                                llvm::cl::init("none")};
 };
 } // namespace
 
@@ -74,7 +83,8 @@ void mega::registerPhases() {
         ("mega-phase-" + phase.name).str(),
         ("the " + phase.name + " phase").str(),
         [build = phase.build](OpPassManager &pm, const PhaseOptions &options) {
-          build(pm, {options.sequence, options.batch, options.microBatches});
+          build(pm, {options.sequence, options.batch, options.microBatches,
+                     options.precision, options.recompute});
         });
   }
 }

@@ -30,16 +30,41 @@ int64_t align(int64_t elements) {
   return static_cast<int64_t>(llvm::alignTo(elements, kAlignment));
 }
 
-/// A parameter to be placed. Followers of a linear group join their
-/// predecessor without padding.
+/// A parameter to be placed, in the type it is computed with. Followers of a
+/// linear group join their predecessor without padding.
 struct Item {
   ParamOp param;
   RankedTensorType type;
   bool follows = false;
 };
 
-/// Matrices decay; vectors and biases do not.
-bool decays(RankedTensorType type) { return type.getRank() >= 2; }
+/// What members of a bucket have in common.
+struct BucketKey {
+  bool decay;
+  /// The element type of the copy that functions read; null if they read the
+  /// parameters themselves.
+  Type compute;
+
+  /// Matrices decay; vectors and biases do not.
+  static BucketKey of(RankedTensorType type) {
+    return {type.getRank() >= 2,
+            type.getElementType().isF32() ? Type() : type.getElementType()};
+  }
+  bool operator==(const BucketKey &other) const {
+    return decay == other.decay && compute == other.compute;
+  }
+};
+
+/// The types a tfm.shared is read in: one, because AssignPrecision decides.
+RankedTensorType computeType(ModuleOp module, SharedOp shared) {
+  RankedTensorType type = cast<RankedTensorType>(shared.getType());
+  module.walk([&](UseOp use) {
+    if (use.getSymbol() == shared.getSymName()) {
+      type = use.getResult().getType();
+    }
+  });
+  return type;
+}
 
 /// Parameters of a block in order of declaration, members of a linear group
 /// moved behind their first.
@@ -88,14 +113,23 @@ struct ShardStatePass : mega::impl::ShardStateBase<ShardStatePass> {
     SmallVector<BucketOp> buckets;
     OpBuilder builder(model);
     int64_t offset = 0;
-    for (bool decay : {true, false}) {
-      BucketOp bucket =
-          makeBucket(builder, module, applications, decay, offset);
-      if (bucket.getElements() == 0) {
+    int64_t computeOffset = 0;
+    const Type bf16 = builder.getBF16Type();
+    for (const BucketKey &key :
+         {BucketKey{true, {}}, BucketKey{true, bf16}, BucketKey{false, {}},
+          BucketKey{false, bf16}}) {
+      BucketOp bucket = makeBucket(builder, module, applications, key, offset);
+      const auto elements = static_cast<int64_t>(bucket.getElements());
+      if (elements == 0) {
         bucket.erase();
         continue;
       }
-      offset += static_cast<int64_t>(bucket.getElements());
+      offset += elements;
+      if (key.compute) {
+        bucket.setCompute(key.compute);
+        bucket.setComputeOffset(computeOffset);
+        computeOffset += elements;
+      }
       buckets.push_back(bucket);
     }
     if (buckets.empty()) {
@@ -117,23 +151,28 @@ struct ShardStatePass : mega::impl::ShardStateBase<ShardStatePass> {
         builder, op.getLoc(), block, name, number(offset), number(0), number(1),
         op.getNameAttr(), op.getInitializerAttr(), op.getValueAttr(),
         builder.getStrArrayAttr(prefixes), builder.getDenseI64ArrayAttr(runs),
-        TypeAttr::get(type));
+        // Stored in f32 whatever it is computed with.
+        TypeAttr::get(type.clone(builder.getF32Type())));
   }
 
   BucketOp makeBucket(OpBuilder &builder, ModuleOp module,
-                      const Applications &applications, bool decay,
+                      const Applications &applications, const BucketKey &key,
                       int64_t start) {
+    std::string name = key.decay ? "decayed" : "undecayed";
+    if (key.compute) {
+      name += "_bf16";
+    }
     auto bucket = BucketOp::create(
-        builder, module.getLoc(),
-        builder.getStringAttr(decay ? "decayed" : "undecayed"),
-        decay ? builder.getUnitAttr() : UnitAttr(),
-        builder.getI64IntegerAttr(0), builder.getI64IntegerAttr(start));
+        builder, module.getLoc(), builder.getStringAttr(name),
+        key.decay ? builder.getUnitAttr() : UnitAttr(),
+        builder.getI64IntegerAttr(0), builder.getI64IntegerAttr(start),
+        TypeAttr(), IntegerAttr());
     Block *body = &bucket.getBody().emplaceBlock();
     OpBuilder inner = OpBuilder::atBlockEnd(body);
     int64_t next = start;
     for (auto shared : module.getOps<SharedOp>()) {
-      const auto type = cast<RankedTensorType>(shared.getType());
-      if (decays(type) == decay) {
+      const RankedTensorType type = computeType(module, shared);
+      if (BucketKey::of(type) == key) {
         makeMember(inner, shared, builder.getStringAttr(""),
                    shared.getSymNameAttr(), next, type, {""}, {0, 0, 1});
         next = align(next + type.getNumElements());
@@ -151,7 +190,7 @@ struct ShardStatePass : mega::impl::ShardStateBase<ShardStatePass> {
       }
       SmallVector<MemberOp> members;
       for (const Item &item : itemsOf(block)) {
-        if (decays(item.type) != decay) {
+        if (!(BucketKey::of(item.type) == key)) {
           continue;
         }
         next = item.follows ? next : align(next);
@@ -201,6 +240,12 @@ struct ShardStatePass : mega::impl::ShardStateBase<ShardStatePass> {
       AdamWOp::create(inner, loc,
                       FlatSymbolRefAttr::get(bucket.getSymNameAttr()), gradient,
                       scale);
+    }
+    for (BucketOp bucket : buckets) {
+      if (bucket.getCompute()) {
+        RoundWeightsOp::create(inner, loc,
+                               FlatSymbolRefAttr::get(bucket.getSymNameAttr()));
+      }
     }
     ReturnOp::create(inner, loc, ValueRange());
   }

@@ -69,9 +69,6 @@ struct VerifyModelPass : mega::impl::VerifyModelBase<VerifyModelPass> {
         if (tensor && !tensor.hasStaticShape()) {
           fail(op) << "has a result of type " << tensor
                    << " after the model phase";
-        } else if (tensor && tensor.getElementType().isBF16()) {
-          fail(op) << "has a result of type " << tensor
-                   << ": models are written in f32";
         }
       }
       if (isa<tfm::CrossEntropyOp>(op)) {

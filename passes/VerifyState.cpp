@@ -130,7 +130,8 @@ struct VerifyStatePass : mega::impl::VerifyStateBase<VerifyStatePass> {
       return;
     }
     MemberOp member = it->second;
-    if (member.getType() != type ||
+    // Stored in f32, whatever it is computed with.
+    if (member.getType() != type.clone(Float32Type::get(&getContext())) ||
         static_cast<int64_t>(member.getInstances()) != instances) {
       fail(op) << "parameter " << key << " has " << instances
                << " applications of " << type << " but its bucket "

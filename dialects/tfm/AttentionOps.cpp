@@ -85,7 +85,8 @@ static Value ropeTable(OpBuilder &builder, RopeOp op) {
   const auto type = RankedTensorType::get(
       {tensor(op.getX()).getDimSize(1), tensor(op.getX()).getDimSize(3)},
       builder.getF32Type(), tensor(op.getX()).getEncoding());
-  return RopeTableOp::create(builder, op.getLoc(), type, op.getBaseAttr());
+  return RopeTableOp::create(builder, op.getLoc(), type, op.getBaseAttr(),
+                             op.getScalingAttr());
 }
 
 LogicalResult RopeOp::lowerToExec(ExecContext &context) {
@@ -100,13 +101,33 @@ void RopeOp::buildGradient(GradientContext &context) {
       getX(),
       RopeOp::create(context.builder(), getLoc(), getX().getType(),
                      context.gradientOf(getResult()), getBaseAttr(),
+                     getScalingAttr(),
                      getInverse() ? UnitAttr() : UnitAttr::get(getContext())));
 }
 
 LogicalResult RopeTableOp::lowerToExec(ExecContext &context) {
-  context.launch(Kernel::RopeTable, {getResult()}, {},
-                 {getBaseAttr().getValueAsDouble()});
+  context.launch(Kernel::RopeTable, {getResult()}, {kernelInteger()},
+                 kernelFloats());
   return success();
+}
+
+int64_t RopeTableOp::kernelInteger() {
+  return getScaling() ? static_cast<int64_t>(getScaling()->getKind()) : 0;
+}
+
+SmallVector<double> RopeTableOp::kernelFloats() {
+  SmallVector<double> floats = {getBaseAttr().getValueAsDouble()};
+  if (const RopeScalingAttr scaling = getScalingAttr()) {
+    for (FloatAttr number :
+         {scaling.getFactor(), scaling.getLow(), scaling.getHigh(),
+          scaling.getOriginal(), scaling.getBetaFast(), scaling.getBetaSlow(),
+          scaling.getAttention()}) {
+      floats.push_back(number.getValueAsDouble());
+    }
+  } else {
+    floats.append(7, 1.0);
+  }
+  return floats;
 }
 
 //===----------------------------------------------------------------------===//
@@ -135,7 +156,7 @@ LogicalResult AttentionOp::verify() {
       return emitOpError() << "p is " << p << ", expected 0 <= p < 1";
     }
   }
-  return success();
+  return verifySoftcap(*this, getSoftcapAttr());
 }
 
 /// Query-key pairs that are not masked, per head and batch row.
@@ -165,7 +186,7 @@ static OpCost attentionCost(AttentionLike op, double gemms) {
 
 struct AttentionAttributes {
   SmallVector<int64_t, 3> integers;
-  SmallVector<double, 2> floats;
+  SmallVector<double, 3> floats;
 };
 
 template <typename AttentionLike>
@@ -174,7 +195,8 @@ static AttentionAttributes kernelAttributes(AttentionLike op) {
   return {{op.getCausal() ? 1 : 0,
            op.getWindow() ? static_cast<int64_t>(*op.getWindow()) : 0,
            op.getKey() ? static_cast<int64_t>(*op.getKey()) : 0},
-          {op.getScaleAttr().getValueAsDouble(), p}};
+          {op.getScaleAttr().getValueAsDouble(), p,
+           op.getSoftcapAttr().getValueAsDouble()}};
 }
 
 OpCost AttentionOp::getCost() { return attentionCost(*this, 2); }
@@ -197,8 +219,8 @@ Operation *AttentionOp::expandForTraining(OpBuilder &builder) {
       builder.getF32Type(), q.getEncoding());
   auto expanded = AttentionStatsOp::create(
       builder, getLoc(), getResult().getType(), lse, getQ(), getK(), getV(),
-      getCausalAttr(), getWindowAttr(), getScaleAttr(), getDropoutAttr(),
-      getPAttr(), getKeyAttr());
+      getCausalAttr(), getWindowAttr(), getScaleAttr(), getSoftcapAttr(),
+      getDropoutAttr(), getPAttr(), getKeyAttr());
   getResult().replaceAllUsesWith(expanded.getResult());
   erase();
   return expanded;
@@ -227,8 +249,8 @@ void AttentionStatsOp::buildGradient(GradientContext &context) {
       TypeRange{getQ().getType(), getK().getType(), getV().getType()},
       context.gradientOf(getResult()), context.use(getQ()), context.use(getK()),
       context.use(getV()), context.use(getResult()), context.use(getLse()),
-      getCausalAttr(), getWindowAttr(), getScaleAttr(), getDropoutAttr(),
-      getPAttr(), getKeyAttr());
+      getCausalAttr(), getWindowAttr(), getScaleAttr(), getSoftcapAttr(),
+      getDropoutAttr(), getPAttr(), getKeyAttr());
   context.addGradient(getQ(), grad.getGradQ());
   context.addGradient(getK(), grad.getGradK());
   context.addGradient(getV(), grad.getGradV());

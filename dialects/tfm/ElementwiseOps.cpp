@@ -1,6 +1,8 @@
 //===- ElementwiseOps.cpp - Activations, add, dropout ---------------------===//
 #include "dialects/tfm/Tfm.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace mega;
 using namespace mega::tfm;
@@ -112,6 +114,34 @@ void AddOp::buildGradient(GradientContext &context) {
   Value grad = context.gradientOf(getResult());
   context.addGradient(getLhs(), grad);
   context.addGradient(getRhs(), grad);
+}
+
+//===----------------------------------------------------------------------===//
+// scale
+//===----------------------------------------------------------------------===//
+
+LogicalResult ScaleOp::verify() {
+  const double factor = getFactorAttr().getValueAsDouble();
+  if (!std::isfinite(factor) || factor == 0) {
+    return emitOpError() << "the factor is " << factor
+                         << ", expected a finite number other than 0";
+  }
+  return success();
+}
+
+OpCost ScaleOp::getCost() { return streamingCost(*this); }
+
+LogicalResult ScaleOp::lowerToExec(ExecContext &context) {
+  context.launch(Kernel::Scale, {getX(), getResult()}, {},
+                 {getFactorAttr().getValueAsDouble()});
+  return success();
+}
+
+void ScaleOp::buildGradient(GradientContext &context) {
+  context.addGradient(getX(), ScaleOp::create(context.builder(), getLoc(),
+                                              getX().getType(),
+                                              context.gradientOf(getResult()),
+                                              getFactorAttr()));
 }
 
 //===----------------------------------------------------------------------===//

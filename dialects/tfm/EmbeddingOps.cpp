@@ -43,7 +43,7 @@ LogicalResult EmbeddingOp::lowerToExec(ExecContext &context) {
 void EmbeddingOp::buildGradient(GradientContext &context) {
   context.addGradient(
       getTable(), EmbeddingGradOp::create(
-                      context.builder(), getLoc(), getTable().getType(),
+                      context.builder(), getLoc(), gradientType(getTable()),
                       context.use(getIds()), context.gradientOf(getResult())));
 }
 
@@ -85,7 +85,7 @@ void AddPositionsOp::buildGradient(GradientContext &context) {
   context.addGradient(getX(), grad);
   context.addGradient(getTable(),
                       PositionsGradOp::create(context.builder(), getLoc(),
-                                              getTable().getType(), grad));
+                                              gradientType(getTable()), grad));
 }
 
 OpCost PositionsGradOp::getCost() { return streamingCost(*this); }

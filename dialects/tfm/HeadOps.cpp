@@ -16,20 +16,19 @@ LogicalResult CrossEntropyOp::verify() {
                          << tensor(getLabels())
                          << " differ in batch or sequence";
   }
-  return success();
+  return verifySoftcap(*this, getSoftcapAttr());
 }
 
 //===----------------------------------------------------------------------===//
 // head_stats
 //===----------------------------------------------------------------------===//
 
-/// Tile of logits as scratch of a launch.
-static ExecOperand logitsTile(Value x, Value weight) {
-  const auto shape = tensor(x).getShape();
-  const HeadTile tile =
-      headTile(shape[0] * shape[1], tensor(weight).getDimSize(0));
-  return ExecOperand::scratchBuffer(
-      BufferType(DataType::F32, {tile.tokens * tile.columns}));
+static int64_t tokensOf(Value x) {
+  return tensor(x).getDimSize(0) * tensor(x).getDimSize(1);
+}
+
+static ExecOperand f32Scratch(int64_t elements) {
+  return ExecOperand::scratchBuffer(BufferType(DataType::F32, {elements}));
 }
 
 static OpCost headCost(Operation *op, Value x, Value weight, double gemms) {
@@ -53,18 +52,21 @@ OpCost HeadStatsOp::getCost() {
 LogicalResult HeadStatsOp::lowerToExec(ExecContext &context) {
   context.launch(Kernel::HeadStats,
                  {getX(), getWeight(), getLabels(), getMax(), getSum(),
-                  getTarget(), logitsTile(getX(), getWeight())},
-                 {static_cast<int64_t>(getIgnore()), 0});
+                  getTarget(),
+                  f32Scratch(headScratch(tokensOf(getX()),
+                                         tensor(getWeight()).getDimSize(0)))},
+                 {static_cast<int64_t>(getIgnore()), 0},
+                 {getSoftcapAttr().getValueAsDouble()});
   return success();
 }
 
 void HeadStatsOp::buildGradient(GradientContext &context) {
   auto grad = HeadStatsGradOp::create(
       context.builder(), getLoc(),
-      TypeRange{getX().getType(), getWeight().getType()}, context.use(getX()),
-      context.use(getWeight()), context.use(getLabels()), context.use(getMax()),
-      context.gradientOf(getSum()), context.gradientOf(getTarget()),
-      getIgnoreAttr());
+      TypeRange{getX().getType(), gradientType(getWeight())},
+      context.use(getX()), context.use(getWeight()), context.use(getLabels()),
+      context.use(getMax()), context.gradientOf(getSum()),
+      context.gradientOf(getTarget()), getIgnoreAttr(), getSoftcapAttr());
   context.addGradient(getX(), grad.getGradX());
   context.addGradient(getWeight(), grad.getGradWeight());
 }
@@ -74,11 +76,16 @@ OpCost HeadStatsGradOp::getCost() {
 }
 
 LogicalResult HeadStatsGradOp::lowerToExec(ExecContext &context) {
+  const auto weight = tensor(getWeight()).getShape();
+  const DataType type =
+      tensor(getX()).getElementType().isBF16() ? DataType::BF16 : DataType::F32;
   context.launch(Kernel::HeadStatsGrad,
                  {getX(), getWeight(), getLabels(), getMax(), getGradSum(),
                   getGradTarget(), getGradX(), getGradWeight(),
-                  logitsTile(getX(), getWeight())},
-                 {static_cast<int64_t>(getIgnore()), 0});
+                  f32Scratch(headGradScratch(tokensOf(getX()), weight[0],
+                                             weight[1], type))},
+                 {static_cast<int64_t>(getIgnore()), 0},
+                 {getSoftcapAttr().getValueAsDouble()});
   return success();
 }
 

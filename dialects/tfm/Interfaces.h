@@ -33,6 +33,13 @@ struct OpCost {
 /// Bytes of all operands and results: the cost of a memory-bound op.
 OpCost streamingCost(mlir::Operation *op);
 
+/// The type of the gradient of a parameter: f32, whatever is computed in
+/// (LAYOUTS: gradients accumulate in f32).
+mlir::RankedTensorType gradientType(mlir::Value parameter);
+
+/// A soft cap is positive, or 0: none.
+llvm::LogicalResult verifySoftcap(mlir::Operation *op, mlir::FloatAttr cap);
+
 /// The key attribute of a Randomized op: a hash of block and name.
 mlir::IntegerAttr randomKey(llvm::StringRef block, mlir::StringAttr name);
 

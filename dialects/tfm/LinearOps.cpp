@@ -71,8 +71,8 @@ void LinearOp::buildGradient(GradientContext &context) {
     context.addGradient(getX(), inputGrad.getGradX());
   }
   auto weightGrad = LinearWeightGradOp::create(
-      builder, getLoc(), TypeRange(getWeight().getType()), context.use(getX()),
-      ValueRange(grad), getGroupAttr());
+      builder, getLoc(), TypeRange(gradientType(getWeight())),
+      context.use(getX()), ValueRange(grad), getGroupAttr());
   context.addGradient(getWeight(), weightGrad.getGradWeights().front());
 }
 
@@ -159,8 +159,9 @@ LogicalResult AddBiasOp::lowerToExec(ExecContext &context) {
 void AddBiasOp::buildGradient(GradientContext &context) {
   Value grad = context.gradientOf(getResult());
   context.addGradient(getX(), grad);
-  context.addGradient(getBias(), BiasGradOp::create(context.builder(), getLoc(),
-                                                    getBias().getType(), grad));
+  context.addGradient(getBias(),
+                      BiasGradOp::create(context.builder(), getLoc(),
+                                         gradientType(getBias()), grad));
 }
 
 OpCost BiasGradOp::getCost() { return streamingCost(*this); }

@@ -68,8 +68,7 @@ LogicalResult UseOp::verifySymbolUses(SymbolTableCollection &symbols) {
   }
   const auto declared = cast<RankedTensorType>(shared.getType());
   const auto used = cast<RankedTensorType>(getResult().getType());
-  if (declared.getShape() != used.getShape() ||
-      declared.getElementType() != used.getElementType()) {
+  if (declared.getShape() != used.getShape()) {
     return (emitOpError() << "reads " << used << " but @" << getSymbol()
                           << " is " << declared)
                .attachNote(shared.getLoc())

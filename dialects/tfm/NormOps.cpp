@@ -86,7 +86,8 @@ LogicalResult LayerNormStatsOp::lowerToExec(ExecContext &context) {
 void LayerNormStatsOp::buildGradient(GradientContext &context) {
   auto grad = LayerNormGradOp::create(
       context.builder(), getLoc(),
-      TypeRange{getX().getType(), getGamma().getType(), getBeta().getType()},
+      TypeRange{getX().getType(), gradientType(getGamma()),
+                gradientType(getBeta())},
       context.gradientOf(getResult()), context.use(getX()),
       context.use(getGamma()), context.use(getMean()), context.use(getRstd()),
       Value());
@@ -138,7 +139,7 @@ LogicalResult RmsNormOp::lowerToExec(ExecContext &context) {
                  {getX(), getGamma(), getResult(),
                   ExecOperand::scratchBuffer(
                       BufferType(DataType::F32, {shape[0], shape[1]}))},
-                 {}, {value(getEpsilonAttr()), 0.0});
+                 {}, {value(getEpsilonAttr()), value(getOffsetAttr())});
   return success();
 }
 
@@ -146,7 +147,7 @@ Operation *RmsNormOp::expandForTraining(OpBuilder &builder) {
   auto expanded = RmsNormStatsOp::create(
       builder, getLoc(),
       TypeRange{getResult().getType(), statisticsType(getX())}, getX(),
-      getGamma(), getEpsilonAttr());
+      getGamma(), getEpsilonAttr(), getOffsetAttr());
   getResult().replaceAllUsesWith(expanded.getResult());
   erase();
   return expanded;
@@ -160,16 +161,17 @@ OpCost RmsNormStatsOp::getCost() { return streamingCost(*this); }
 
 LogicalResult RmsNormStatsOp::lowerToExec(ExecContext &context) {
   context.launch(Kernel::RmsNorm, {getX(), getGamma(), getResult(), getRstd()},
-                 {}, {value(getEpsilonAttr()), 0.0});
+                 {}, {value(getEpsilonAttr()), value(getOffsetAttr())});
   return success();
 }
 
 void RmsNormStatsOp::buildGradient(GradientContext &context) {
   auto grad = RmsNormGradOp::create(
       context.builder(), getLoc(),
-      TypeRange{getX().getType(), getGamma().getType()},
+      TypeRange{getX().getType(), gradientType(getGamma())},
       context.gradientOf(getResult()), context.use(getX()),
-      context.use(getGamma()), context.use(getRstd()), Value());
+      context.use(getGamma()), context.use(getRstd()), Value(),
+      getOffsetAttr());
   context.addGradient(getX(), grad.getGradX());
   context.addGradient(getGamma(), grad.getGradGamma());
 }
@@ -183,7 +185,7 @@ LogicalResult RmsNormGradOp::lowerToExec(ExecContext &context) {
   context.launch(
       Kernel::RmsNormGrad,
       {getGrad(), getX(), getGamma(), getRstd(), getGradX(), getGradGamma()},
-      {getOnto() ? 1 : 0}, {0.0});
+      {getOnto() ? 1 : 0}, {value(getOffsetAttr())});
   return success();
 }
 
@@ -193,6 +195,6 @@ LogicalResult AddRmsNormOp::lowerToExec(ExecContext &context) {
   context.launch(
       Kernel::AddRmsNorm,
       {getLhs(), getRhs(), getGamma(), getSum(), getResult(), getRstd()}, {},
-      {value(getEpsilonAttr()), 0.0});
+      {value(getEpsilonAttr()), value(getOffsetAttr())});
   return success();
 }

@@ -49,6 +49,26 @@ LogicalResult AdamWOp::lowerToExec(ExecContext &context) {
   return success();
 }
 
+LogicalResult RoundWeightsOp::lowerToExec(ExecContext &context) {
+  auto parameters = bucketState(*this, getBucketAttr(), "parameters");
+  if (failed(parameters)) {
+    return failure();
+  }
+  auto bucket =
+      SymbolTable::lookupNearestSymbolFrom<BucketOp>(*this, getBucketAttr());
+  if (!bucket.getCompute()) {
+    return emitOpError() << getBucketAttr() << " has no compute type";
+  }
+  context.launch(
+      Kernel::Cast,
+      {*parameters,
+       ExecOperand::state(
+           "weights", static_cast<int64_t>(*bucket.getComputeOffset()),
+           BufferType(DataType::BF16,
+                      {static_cast<int64_t>(bucket.getElements())}))});
+  return success();
+}
+
 LogicalResult AccumulateGradientOp::lowerToExec(ExecContext &context) {
   context.accumulateInto(getGradient(), getTarget());
   return success();

@@ -4,9 +4,12 @@
 #include "dialects/Float.h"
 #include "runtime/plan/Philox.h"
 
+#include "llvm/ADT/SmallBitVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
+
+#include <cmath>
 
 using namespace mlir;
 using namespace mega;
@@ -98,6 +101,141 @@ static void printTarget(OpAsmPrinter &printer, Operation *, Attribute target) {
   printer << target;
 }
 
+//===----------------------------------------------------------------------===//
+// #tfm.rope_scaling
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// A number of the attribute, in the order of its parameters.
+struct ScalingNumber {
+  StringRef name;
+  bool linear, llama3, yarn;
+
+  bool isOf(RopeScalingKind kind) const {
+    switch (kind) {
+    case RopeScalingKind::Linear:
+      return linear;
+    case RopeScalingKind::Llama3:
+      return llama3;
+    case RopeScalingKind::Yarn:
+      return yarn;
+    }
+    return false;
+  }
+};
+
+constexpr ScalingNumber kScalingNumbers[] = {
+    {"factor", true, true, true},      {"low", false, true, false},
+    {"high", false, true, false},      {"original", false, true, true},
+    {"beta_fast", false, false, true}, {"beta_slow", false, false, true},
+    {"attention", false, false, true},
+};
+
+SmallVector<FloatAttr, 7> numbersOf(RopeScalingAttr attr) {
+  return {attr.getFactor(),   attr.getLow(),      attr.getHigh(),
+          attr.getOriginal(), attr.getBetaFast(), attr.getBetaSlow(),
+          attr.getAttention()};
+}
+} // namespace
+
+Attribute RopeScalingAttr::parse(AsmParser &parser, Type) {
+  const SMLoc loc = parser.getCurrentLocation();
+  StringRef keyword;
+  if (parser.parseLess() || parser.parseKeyword(&keyword)) {
+    return {};
+  }
+  const auto kind = symbolizeRopeScalingKind(keyword);
+  if (!kind) {
+    parser.emitError(loc) << "unknown rope scaling '" << keyword
+                          << "' (known: linear, llama3, yarn)";
+    return {};
+  }
+  // What a kind has no use for is 1.
+  Builder &builder = parser.getBuilder();
+  SmallVector<FloatAttr, 7> numbers(7, builder.getF64FloatAttr(1.0));
+  llvm::SmallBitVector given(7);
+  while (succeeded(parser.parseOptionalComma())) {
+    StringRef name;
+    const SMLoc at = parser.getCurrentLocation();
+    FloatAttr number;
+    if (parser.parseKeyword(&name) || parser.parseLParen() ||
+        mega::parseFloat(parser, number) || parser.parseRParen()) {
+      return {};
+    }
+    const auto *it = llvm::find_if(kScalingNumbers, [&](const auto &known) {
+      return known.name == name && known.isOf(*kind);
+    });
+    if (it == std::end(kScalingNumbers)) {
+      parser.emitError(at) << keyword << " scaling has no '" << name << "'";
+      return {};
+    }
+    const auto index = static_cast<unsigned>(it - kScalingNumbers);
+    if (given.test(index)) {
+      parser.emitError(at) << "'" << name << "' is given twice";
+      return {};
+    }
+    given.set(index);
+    numbers[index] = number;
+  }
+  if (parser.parseGreater()) {
+    return {};
+  }
+  for (auto [index, known] : llvm::enumerate(kScalingNumbers)) {
+    if (known.isOf(*kind) && !given.test(static_cast<unsigned>(index))) {
+      parser.emitError(loc)
+          << keyword << " scaling needs '" << known.name << "(...)'";
+      return {};
+    }
+  }
+  return parser.getChecked<RopeScalingAttr>(
+      loc, parser.getContext(), *kind, numbers[0], numbers[1], numbers[2],
+      numbers[3], numbers[4], numbers[5], numbers[6]);
+}
+
+void RopeScalingAttr::print(AsmPrinter &printer) const {
+  printer << "<" << stringifyRopeScalingKind(getKind());
+  for (auto [known, number] : llvm::zip(kScalingNumbers, numbersOf(*this))) {
+    if (known.isOf(getKind())) {
+      printer << ", " << known.name << "("
+              << floatLiteral(number.getValueAsDouble()) << ")";
+    }
+  }
+  printer << ">";
+}
+
+LogicalResult
+RopeScalingAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                        RopeScalingKind kind, FloatAttr factor, FloatAttr low,
+                        FloatAttr high, FloatAttr original, FloatAttr betaFast,
+                        FloatAttr betaSlow, FloatAttr attention) {
+  const FloatAttr numbers[] = {factor,   low,      high,     original,
+                               betaFast, betaSlow, attention};
+  for (auto [known, number] : llvm::zip(kScalingNumbers, numbers)) {
+    const double value = number.getValueAsDouble();
+    const double least = known.name == "factor" ? 1.0 : 0.0;
+    if (!std::isfinite(value) || value < least || value == 0) {
+      return emitError() << known.name << " is " << value << ", expected "
+                         << (least == 1.0 ? "at least 1" : "a positive number");
+    }
+  }
+  const auto ordered = [&](StringRef lower, FloatAttr less, StringRef upper,
+                           FloatAttr more) -> LogicalResult {
+    if (less.getValueAsDouble() >= more.getValueAsDouble()) {
+      return emitError() << lower << " is " << less.getValueAsDouble() << ", "
+                         << upper << " " << more.getValueAsDouble()
+                         << ", expected a lower and a higher number";
+    }
+    return success();
+  };
+  if (kind == RopeScalingKind::Llama3) {
+    return ordered("low", low, "high", high);
+  }
+  if (kind == RopeScalingKind::Yarn) {
+    return ordered("beta_slow", betaSlow, "beta_fast", betaFast);
+  }
+  return success();
+}
+
 #define GET_OP_CLASSES
 #include "dialects/tfm/TfmOps.cpp.inc"
 
@@ -134,6 +272,21 @@ OpCost mega::tfm::streamingCost(Operation *op) {
     cost.bytes += tensorBytes(type);
   }
   return cost;
+}
+
+RankedTensorType mega::tfm::gradientType(Value parameter) {
+  const auto type = cast<RankedTensorType>(parameter.getType());
+  return RankedTensorType::get(
+      type.getShape(), Float32Type::get(type.getContext()), type.getEncoding());
+}
+
+LogicalResult mega::tfm::verifySoftcap(Operation *op, FloatAttr cap) {
+  const double value = cap.getValueAsDouble();
+  if (!(value >= 0 && std::isfinite(value))) {
+    return op->emitOpError()
+           << "the soft cap is " << value << ", expected a positive number";
+  }
+  return success();
 }
 
 IntegerAttr mega::tfm::randomKey(StringRef block, StringAttr name) {

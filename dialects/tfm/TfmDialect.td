@@ -80,4 +80,62 @@ def Tfm_GateKind : I32EnumAttr<"GateKind", "activation of a gate", [
 }
 def Tfm_GateKindAttr : EnumAttr<Tfm_Dialect, Tfm_GateKind, "gate_kind">;
 
+def Tfm_Recompute : I32EnumAttr<"Recompute", "what a backward computes again", [
+    I32EnumAttrCase<"None", 0, "none">,
+    I32EnumAttrCase<"Selective", 1, "selective">,
+    I32EnumAttrCase<"Full", 2, "full">]> {
+  let cppNamespace = "::mega::tfm";
+  let genSpecializedAttr = 0;
+}
+def Tfm_RecomputeAttr : EnumAttr<Tfm_Dialect, Tfm_Recompute, "recompute"> {
+  let assemblyFormat = "`<` $value `>`";
+}
+
+// The numbers are those of runtime/plan/RopeFrequencies.h.
+def Tfm_RopeScalingKind : I32EnumAttr<"RopeScalingKind", "rope scaling", [
+    I32EnumAttrCase<"Linear", 1, "linear">,
+    I32EnumAttrCase<"Llama3", 2, "llama3">,
+    I32EnumAttrCase<"Yarn", 3, "yarn">]> {
+  let cppNamespace = "::mega::tfm";
+  let genSpecializedAttr = 0;
+}
+
+def Tfm_RopeScalingAttr : AttrDef<Tfm_Dialect, "RopeScaling"> {
+  let mnemonic = "rope_scaling";
+  let summary = "How rotary frequencies are stretched for longer sequences";
+  let description = [{
+    With `f` the frequency of a pair, `original` the positions the model was
+    first trained on and `n` the rotations it makes within them:
+
+    - `<linear, factor(s)>`: `f / s` (Chen et al., 2023);
+    - `<llama3, factor(s), low(a), high(b), original(p)>`: f where `n > b`,
+      `f / s` where `n < a`, blended between (Llama 3.1);
+    - `<yarn, factor(s), original(p), beta_fast(b), beta_slow(a),
+      attention(t)>`: f above b rotations, `f / s` below a, a linear ramp over
+      the pairs between; cosines and sines are multiplied by t, usually
+      `0.1 ln(s) + 1` (Peng et al., 2023).
+
+    **Constraints**
+    - (RS1) every number of the kind is given, and no other.
+    - (RS2) factor is at least 1, the others are positive, low is below high
+      and beta_slow below beta_fast.
+
+    ```mlir
+    func.func @f(%x: tensor<?x?x4x16xf32>) {
+      %y = tfm.rope %x base(500000.0) scaling <llama3, factor(8.0), low(1.0), high(4.0), original(8192.0)> : tensor<?x?x4x16xf32>
+      return
+    }
+    ```
+  }];
+  let parameters = (ins "::mega::tfm::RopeScalingKind":$kind,
+                        "::mlir::FloatAttr":$factor, "::mlir::FloatAttr":$low,
+                        "::mlir::FloatAttr":$high,
+                        "::mlir::FloatAttr":$original,
+                        "::mlir::FloatAttr":$beta_fast,
+                        "::mlir::FloatAttr":$beta_slow,
+                        "::mlir::FloatAttr":$attention);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
 #endif

@@ -85,8 +85,9 @@ def Tfm_RmsNormOp : Tfm_ExpandedLayerOp<"rms_norm", [
     AllTypesMatch<["x", "result"]>]> {
   let summary = "Root-mean-square normalisation over the last dimension";
   let description = [{
-    `x / sqrt(mean(x^2) + epsilon) * gamma` (Zhang and Sennrich, 2019); of
-    `[batch, sequence, heads, dim]` per head.
+    `x / sqrt(mean(x^2) + epsilon) * (offset + gamma)` (Zhang and Sennrich,
+    2019); of `[batch, sequence, heads, dim]` per head (query and key norms).
+    The offset is 0 unless given; Gemma's is 1.
 
     **Constraints**
     - (N1) gamma has the extent of the last dimension.
@@ -99,10 +100,12 @@ def Tfm_RmsNormOp : Tfm_ExpandedLayerOp<"rms_norm", [
     }
     ```
   }];
-  let arguments = (ins Tfm_Float:$x, Tfm_Vector:$gamma, F64Attr:$epsilon);
+  let arguments = (ins Tfm_Float:$x, Tfm_Vector:$gamma, F64Attr:$epsilon,
+                       DefaultValuedAttr<F64Attr, "0.0">:$offset);
   let results = (outs Tfm_Float:$result);
   let assemblyFormat = [{
-    $x `,` $gamma `epsilon` `(` custom<Float>($epsilon) `)` attr-dict
+    $x `,` $gamma `epsilon` `(` custom<Float>($epsilon) `)`
+    (`offset` `(` custom<Float>($offset)^ `)`)? attr-dict
     `:` type($x) `,` type($gamma)
   }];
   let hasVerifier = 1;
@@ -230,6 +233,29 @@ def Tfm_AddOp : Tfm_LayerOp<"add", [
   let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($lhs)";
 }
 
+def Tfm_ScaleOp : Tfm_LayerOp<"scale", [AllTypesMatch<["x", "result"]>]> {
+  let summary = "A tensor times a constant";
+  let description = [{
+    `factor * x`. Gemma multiplies embeddings by the square root of the hidden
+    size. AssignPrecision rounds the factor to the type it multiplies in.
+
+    **Constraints**
+    - (S1) the factor is finite and not 0.
+
+    ```mlir
+    func.func @f(%x: tensor<?x?x64xf32>) {
+      %y = tfm.scale %x factor(8.0) : tensor<?x?x64xf32>
+      return
+    }
+    ```
+  }];
+  let arguments = (ins Tfm_Activation:$x, F64Attr:$factor);
+  let results = (outs Tfm_Activation:$result);
+  let assemblyFormat =
+    "$x `factor` `(` custom<Float>($factor) `)` attr-dict `:` type($x)";
+  let hasVerifier = 1;
+}
+
 def Tfm_DropoutOp : Tfm_LayerOp<"dropout", [
     AllTypesMatch<["x", "result"]>, DeclareOpInterfaceMethods<Randomized>]> {
   let summary = "Zeroes elements at random and scales the others";
@@ -307,24 +333,34 @@ def Tfm_RopeTableOp : Tfm_Op<"rope_table", [
   let summary = "Cosines and sines of rotary positions";
   let description = [{
     A constant of the plan, computed once before the first step:
-    `[positions, head_dim]`, cosines then sines of `position * base^(-2i/dim)`.
+    `[positions, head_dim]`, cosines then sines of `position * base^(-2i/dim)`,
+    the frequencies scaled as #tfm.rope_scaling says.
 
     ```mlir
     %t = tfm.rope_table base(10000.0) : tensor<128x16xf32>
     ```
   }];
-  let arguments = (ins F64Attr:$base);
+  let arguments = (ins F64Attr:$base,
+                       OptionalAttr<Tfm_RopeScalingAttr>:$scaling);
   let results = (outs Tfm_Matrix:$result);
-  let assemblyFormat =
-    "`base` `(` custom<Float>($base) `)` attr-dict `:` type($result)";
+  let assemblyFormat = [{
+    `base` `(` custom<Float>($base) `)` (`scaling` $scaling^)? attr-dict `:`
+    type($result)
+  }];
+  let extraClassDeclaration = [{
+    /// What the kernel rope_table takes.
+    int64_t kernelInteger();
+    ::llvm::SmallVector<double> kernelFloats();
+  }];
 }
 
 def Tfm_RopeOp : Tfm_LayerOp<"rope", [AllTypesMatch<["x", "result"]>]> {
   let summary = "Rotary position embedding";
   let description = [{
     Rotates the pairs (i, i + dim/2) of every head by the angle of its position
-    (Su et al., 2021; the pairing of Hugging Face). `inverse` rotates back, which
-    is the transpose.
+    (Su et al., 2021; the pairing of Hugging Face). `inverse` is the transpose:
+    it rotates back. `scaling` stretches the frequencies for sequences longer
+    than a model was first trained on, see #tfm.rope_scaling.
 
     **Constraints**
     - (R1) the head dimension is even.
@@ -337,11 +373,13 @@ def Tfm_RopeOp : Tfm_LayerOp<"rope", [AllTypesMatch<["x", "result"]>]> {
     }
     ```
   }];
-  let arguments = (ins Tfm_Heads:$x, F64Attr:$base, UnitAttr:$inverse);
+  let arguments = (ins Tfm_Heads:$x, F64Attr:$base,
+                       OptionalAttr<Tfm_RopeScalingAttr>:$scaling,
+                       UnitAttr:$inverse);
   let results = (outs Tfm_Heads:$result);
   let assemblyFormat = [{
-    $x `base` `(` custom<Float>($base) `)` (`inverse` $inverse^)? attr-dict
-    `:` type($x)
+    $x `base` `(` custom<Float>($base) `)` (`scaling` $scaling^)?
+    (`inverse` $inverse^)? attr-dict `:` type($x)
   }];
   let hasVerifier = 1;
 }
@@ -354,13 +392,15 @@ def Tfm_AttentionOp : Tfm_ExpandedLayerOp<"attention", [
     `softmax(scale * q k^T + mask) v` per head; query head h reads key/value
     head h * kv / heads. The sequence-by-sequence matrix never exists (Dao et
     al., 2022). With `window(w)` a query sees itself and the w - 1 keys before.
-    Dropout, on the probabilities, carries a name as in tfm.dropout.
+    With `softcap(c)` scores are `c * tanh(scale * q k^T / c)` before the mask
+    (Gemma 2). Dropout, on the probabilities, carries a name as in tfm.dropout.
 
     **Constraints**
     - (A1) q, k and v agree in batch, sequence and head dimension, and the
       key/value heads divide the query heads.
     - (A2) the window, if any, is positive.
     - (A3) 0 <= p < 1.
+    - (A4) the soft cap, if any, is positive.
 
     ```mlir
     func.func @f(%q: tensor<?x?x8x16xf32>, %k: tensor<?x?x2x16xf32>) {
@@ -371,12 +411,16 @@ def Tfm_AttentionOp : Tfm_ExpandedLayerOp<"attention", [
   }];
   let arguments = (ins Tfm_Heads:$q, Tfm_Heads:$k, Tfm_Heads:$v,
                        UnitAttr:$causal, OptionalAttr<I64Attr>:$window,
-                       F64Attr:$scale, OptionalAttr<StrAttr>:$dropout,
+                       F64Attr:$scale,
+                       DefaultValuedAttr<F64Attr, "0.0">:$softcap,
+                       OptionalAttr<StrAttr>:$dropout,
                        OptionalAttr<F64Attr>:$p, OptionalAttr<I64Attr>:$key);
   let results = (outs Tfm_Heads:$result);
   let assemblyFormat = [{
     $q `,` $k `,` $v (`causal` $causal^)? (`window` `(` $window^ `)`)?
-    `scale` `(` custom<Float>($scale) `)` custom<NamedDropout>($dropout, $p)
+    `scale` `(` custom<Float>($scale) `)`
+    (`softcap` `(` custom<Float>($softcap)^ `)`)?
+    custom<NamedDropout>($dropout, $p)
     (`key` `(` $key^ `)`)? attr-dict `:` type($q) `,` type($k)
   }];
   let hasVerifier = 1;
@@ -385,13 +429,14 @@ def Tfm_AttentionOp : Tfm_ExpandedLayerOp<"attention", [
 def Tfm_CrossEntropyOp : Tfm_Op<"cross_entropy", [Pure]> {
   let summary = "Sum over tokens of the negative log-likelihood";
   let description = [{
-    Tokens whose label is `ignore` contribute exactly nothing. FuseSemantics
-    joins it with the tfm.linear that makes the logits, so that they never
-    exist as a whole.
+    Tokens whose label is `ignore` contribute exactly nothing. With `softcap(c)`
+    it is that of `c * tanh(logits / c)` (Gemma 2). FuseSemantics joins it with
+    the tfm.linear that makes the logits, so that they never exist as a whole.
 
     **Constraints**
     - (X1) logits and labels agree in batch and sequence.
     - (X2) the logits come from a tfm.linear and have no other use.
+    - (X3) the soft cap, if any, is positive.
 
     ```mlir
     func.func @f(%z: tensor<?x?x257xf32>, %l: tensor<?x?xi32>) {
@@ -400,10 +445,12 @@ def Tfm_CrossEntropyOp : Tfm_Op<"cross_entropy", [Pure]> {
     }
     ```
   }];
-  let arguments = (ins Tfm_Activation:$logits, Tfm_Ids:$labels, I64Attr:$ignore);
+  let arguments = (ins Tfm_Activation:$logits, Tfm_Ids:$labels, I64Attr:$ignore,
+                       DefaultValuedAttr<F64Attr, "0.0">:$softcap);
   let results = (outs Tfm_Scalar:$result);
   let assemblyFormat = [{
-    $logits `,` $labels `ignore` `(` $ignore `)` attr-dict
+    $logits `,` $labels `ignore` `(` $ignore `)`
+    (`softcap` `(` custom<Float>($softcap)^ `)`)? attr-dict
     `:` type($logits) `,` type($labels) `->` type($result)
   }];
   let hasVerifier = 1;
@@ -420,8 +467,8 @@ def Tfm_HeadStatsOp : Tfm_LayerOp<"head_stats", [
   let summary = "Statistics of the logits x w^T per token";
   let description = [{
     The maximum, the sum of exponentials relative to it and the logit of the
-    label, over the rows of w on this rank. The logits only exist as a tile.
-    The maximum is inactive (no gradient flows through it).
+    label, over the rows of w on this rank, of `c * tanh(x w^T / c)` with
+    `softcap(c)`. The logits only exist as a tile. The maximum is inactive (no gradient flows through it).
 
     ```mlir
     func.func @f(%x: tensor<2x8x64xf32>, %w: tensor<257x64xf32>, %l: tensor<2x8xi32>) {
@@ -432,11 +479,13 @@ def Tfm_HeadStatsOp : Tfm_LayerOp<"head_stats", [
     ```
   }];
   let arguments = (ins Tfm_Activation:$x, Tfm_Matrix:$weight, Tfm_Ids:$labels,
-                       I64Attr:$ignore);
+                       I64Attr:$ignore,
+                       DefaultValuedAttr<F64Attr, "0.0">:$softcap);
   let results = (outs Tfm_Statistics:$max, Tfm_Statistics:$sum,
                       Tfm_Statistics:$target);
   let assemblyFormat = [{
-    $x `,` $weight `,` $labels `ignore` `(` $ignore `)` attr-dict
+    $x `,` $weight `,` $labels `ignore` `(` $ignore `)`
+    (`softcap` `(` custom<Float>($softcap)^ `)`)? attr-dict
     `:` type($x) `,` type($weight) `,` type($labels) `->` type($max)
   }];
 }

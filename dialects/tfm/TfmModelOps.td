@@ -27,8 +27,11 @@ def Tfm_UseOp : Tfm_Op<"use", [
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "Reads a shared parameter";
   let description = [{
+    In the element type that the block computes in (AssignPrecision); the
+    tfm.shared states the type it is stored in.
+
     **Constraints**
-    - (U1) the symbol is a tfm.shared of the same shape and element type.
+    - (U1) the symbol is a tfm.shared of the same shape.
 
     ```mlir
     tfm.shared @wte = "wte.weight" init(normal, 0.02) : tensor<257x64xf32>
@@ -46,7 +49,9 @@ def Tfm_ParamOp : Tfm_Op<"param", [
   let description = [{
     Every application of the block has its own; its logical name is
     `prefix.index.name` under a tfm.repeat, and `name` under a tfm.call. Initial
-    values are keyed by that name and the global element index.
+    values are keyed by that name and the global element index. Its type is what
+    the block computes with: bf16 for a matrix after AssignPrecision, while
+    storage, gradient and optimizer state stay f32.
 
     **Constraints**
     - (P1) static shape of rank 1 or 2, not empty.
@@ -72,6 +77,9 @@ def Tfm_BlockOp : Tfm_Op<"block", [
   let summary = "A function of the model, compiled once";
   let description = [{
     Applied by tfm.call once or by tfm.repeat many times. Ends in tfm.yield.
+    `attributes {recompute = #tfm.recompute<full>}` says what its backward
+    computes again instead of keeping it, whatever `--recompute` says
+    (ChooseRecompute).
 
     **Constraints**
     - (B1) the terminator yields the result types of the signature.
@@ -86,7 +94,8 @@ def Tfm_BlockOp : Tfm_Op<"block", [
   let arguments = (ins SymbolNameAttr:$sym_name,
                        TypeAttrOf<FunctionType>:$function_type,
                        OptionalAttr<DictArrayAttr>:$arg_attrs,
-                       OptionalAttr<DictArrayAttr>:$res_attrs);
+                       OptionalAttr<DictArrayAttr>:$res_attrs,
+                       OptionalAttr<Tfm_RecomputeAttr>:$recompute);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;

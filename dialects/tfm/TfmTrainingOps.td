@@ -49,10 +49,12 @@ def Tfm_RmsNormStatsOp : Tfm_LayerOp<"rms_norm_stats", [
     }
     ```
   }];
-  let arguments = (ins Tfm_Float:$x, Tfm_Vector:$gamma, F64Attr:$epsilon);
+  let arguments = (ins Tfm_Float:$x, Tfm_Vector:$gamma, F64Attr:$epsilon,
+                       DefaultValuedAttr<F64Attr, "0.0">:$offset);
   let results = (outs Tfm_Float:$result, Tfm_Statistics:$rstd);
   let assemblyFormat = [{
-    $x `,` $gamma `epsilon` `(` custom<Float>($epsilon) `)` attr-dict
+    $x `,` $gamma `epsilon` `(` custom<Float>($epsilon) `)`
+    (`offset` `(` custom<Float>($offset)^ `)`)? attr-dict
     `:` type($x) `,` type($gamma) `->` type($rstd)
   }];
 }
@@ -99,11 +101,13 @@ def Tfm_AddRmsNormOp : Tfm_MathOp<"add_rms_norm", [
     ```
   }];
   let arguments = (ins Tfm_Activation:$lhs, Tfm_Activation:$rhs,
-                       Tfm_Vector:$gamma, F64Attr:$epsilon);
+                       Tfm_Vector:$gamma, F64Attr:$epsilon,
+                       DefaultValuedAttr<F64Attr, "0.0">:$offset);
   let results = (outs Tfm_Activation:$sum, Tfm_Activation:$result,
                       Tfm_Statistics:$rstd);
   let assemblyFormat = [{
-    $lhs `,` $rhs `,` $gamma `epsilon` `(` custom<Float>($epsilon) `)` attr-dict
+    $lhs `,` $rhs `,` $gamma `epsilon` `(` custom<Float>($epsilon) `)`
+    (`offset` `(` custom<Float>($offset)^ `)`)? attr-dict
     `:` type($lhs) `,` type($gamma) `->` type($rstd)
   }];
 }
@@ -174,12 +178,16 @@ def Tfm_AttentionStatsOp : Tfm_LayerOp<"attention_stats", [
   }];
   let arguments = (ins Tfm_Heads:$q, Tfm_Heads:$k, Tfm_Heads:$v,
                        UnitAttr:$causal, OptionalAttr<I64Attr>:$window,
-                       F64Attr:$scale, OptionalAttr<StrAttr>:$dropout,
+                       F64Attr:$scale,
+                       DefaultValuedAttr<F64Attr, "0.0">:$softcap,
+                       OptionalAttr<StrAttr>:$dropout,
                        OptionalAttr<F64Attr>:$p, OptionalAttr<I64Attr>:$key);
   let results = (outs Tfm_Heads:$result, Tfm_Statistics:$lse);
   let assemblyFormat = [{
     $q `,` $k `,` $v (`causal` $causal^)? (`window` `(` $window^ `)`)?
-    `scale` `(` custom<Float>($scale) `)` custom<NamedDropout>($dropout, $p)
+    `scale` `(` custom<Float>($scale) `)`
+    (`softcap` `(` custom<Float>($softcap)^ `)`)?
+    custom<NamedDropout>($dropout, $p)
     (`key` `(` $key^ `)`)? attr-dict `:` type($q) `,` type($k) `->` type($lse)
   }];
 }
@@ -239,14 +247,15 @@ def Tfm_LayerNormGradOp : Tfm_GradOp<"layer_norm_grad",
 def Tfm_RmsNormGradOp : Tfm_GradOp<"rms_norm_grad",
     "Gradient of tfm.rms_norm; adds to `onto` when given"> {
   let description = [{
-    With `n = x * rstd` and `g = grad * gamma`, per row (per head of a tensor with
-    heads):
+    With `n = x * rstd` and `g = grad * (offset + gamma)`, per row (per head of a
+    tensor with heads):
 
     `grad_x = rstd * (g - n * mean(g * n))`, plus `onto`;
     `grad_gamma += sum over rows of grad * n`.
   }];
   let arguments = (ins Tfm_Float:$grad, Tfm_Float:$x, Tfm_Vector:$gamma,
-                       Tfm_Statistics:$rstd, Optional<Tfm_Float>:$onto);
+                       Tfm_Statistics:$rstd, Optional<Tfm_Float>:$onto,
+                       DefaultValuedAttr<F64Attr, "0.0">:$offset);
   let results = (outs Tfm_Float:$grad_x, Tfm_Vector:$grad_gamma);
 }
 
@@ -341,7 +350,8 @@ def Tfm_AttentionGradOp : Tfm_MathOp<"attention_grad", [
     `D` the row sums of `grad * out`:
 
     `grad_v = P^T grad`; `dS = P * (grad v^T - D)`;
-    `grad_q = scale * dS k`; `grad_k = scale * dS^T q`.
+    `grad_q = scale * dS k`; `grad_k = scale * dS^T q`; with a soft cap dS passes
+    the derivative of the tanh.
 
     Key and value gradients are summed over the query heads that share the
     head. With dropout the mask of the forward is drawn again and applied to
@@ -350,12 +360,15 @@ def Tfm_AttentionGradOp : Tfm_MathOp<"attention_grad", [
   let arguments = (ins Tfm_Heads:$grad, Tfm_Heads:$q, Tfm_Heads:$k,
                        Tfm_Heads:$v, Tfm_Heads:$out, Tfm_Statistics:$lse,
                        UnitAttr:$causal, OptionalAttr<I64Attr>:$window,
-                       F64Attr:$scale, OptionalAttr<StrAttr>:$dropout,
+                       F64Attr:$scale,
+                       DefaultValuedAttr<F64Attr, "0.0">:$softcap,
+                       OptionalAttr<StrAttr>:$dropout,
                        OptionalAttr<F64Attr>:$p, OptionalAttr<I64Attr>:$key);
   let results = (outs Tfm_Heads:$grad_q, Tfm_Heads:$grad_k, Tfm_Heads:$grad_v);
   let assemblyFormat = [{
     $grad `,` $q `,` $k `,` $v `,` $out `,` $lse (`causal` $causal^)?
     (`window` `(` $window^ `)`)? `scale` `(` custom<Float>($scale) `)`
+    (`softcap` `(` custom<Float>($softcap)^ `)`)?
     custom<NamedDropout>($dropout, $p) (`key` `(` $key^ `)`)? attr-dict `:`
     type($q) `,` type($k) `,` type($lse)
   }];
@@ -392,11 +405,13 @@ def Tfm_HeadStatsGradOp : Tfm_GradOp<"head_stats_grad",
     With `z = x weight^T`, recomputed tile by tile:
 
     `grad_z = grad_sum * exp(z - max) + grad_target * onehot(label)`;
-    `grad_x = grad_z weight`; `grad_weight += grad_z^T x`.
+    `grad_x = grad_z weight`; `grad_weight += grad_z^T x`. With a soft cap c,
+    z is `c * tanh(x weight^T / c)` and its gradient passes `1 - (z / c)^2`.
   }];
   let arguments = (ins Tfm_Activation:$x, Tfm_Matrix:$weight, Tfm_Ids:$labels,
                        Tfm_Statistics:$max, Tfm_Statistics:$grad_sum,
-                       Tfm_Statistics:$grad_target, I64Attr:$ignore);
+                       Tfm_Statistics:$grad_target, I64Attr:$ignore,
+                       DefaultValuedAttr<F64Attr, "0.0">:$softcap);
   let results = (outs Tfm_Activation:$grad_x, Tfm_Matrix:$grad_weight);
 }
 
@@ -482,17 +497,32 @@ def Tfm_BucketOp : Tfm_Op<"bucket", [
     (256 bytes), except inside a group of linears, whose weights follow each
     other so that they form one matrix. Padding is zero and stays zero.
 
+    With `compute(bf16, 0)` forward and backward read a copy of that element
+    type, which starts at that element of the region `weights`; the copy is made
+    from the parameters after initialisation and after every optimizer step.
+
     ```mlir
-    tfm.bucket @decayed decay elements(32768) at(0) {
+    tfm.bucket @decayed decay elements(32768) at(0) compute(bf16, 0) {
     }
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, UnitAttr:$decay,
-                       I64Attr:$elements, I64Attr:$offset);
+                       I64Attr:$elements, I64Attr:$offset,
+                       OptionalAttr<TypeAttr>:$compute,
+                       OptionalAttr<I64Attr>:$compute_offset);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     $sym_name (`decay` $decay^)? `elements` `(` $elements `)`
-    `at` `(` $offset `)` attr-dict-with-keyword $body
+    `at` `(` $offset `)` (`compute` `(` $compute^ `,` $compute_offset `)`)?
+    attr-dict-with-keyword $body
+  }];
+  let extraClassDeclaration = [{
+    /// The element of region `weights` that copies element `stored` of
+    /// `parameters`; only with a compute type.
+    int64_t toCompute(int64_t stored) {
+      return stored - static_cast<int64_t>(getOffset()) +
+             static_cast<int64_t>(*getComputeOffset());
+    }
   }];
 }
 
@@ -587,6 +617,18 @@ def Tfm_AdamWOp : Tfm_StepOp<"adamw"> {
                        TensorRankOf<[F32], [1]>:$gradient, Tfm_Scalar:$scale);
   let assemblyFormat =
     "$bucket `,` $gradient `,` $scale attr-dict `:` type($gradient) `,` type($scale)";
+}
+
+def Tfm_RoundWeightsOp : Tfm_StepOp<"round_weights"> {
+  let summary = "Makes the copy of a bucket's parameters to compute with";
+  let description = [{
+    Rounds the parameters of a bucket with a compute type to it, nearest even.
+
+    **Constraints**
+    - (RW1) the bucket has a compute type.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$bucket);
+  let assemblyFormat = "$bucket attr-dict";
 }
 
 def Tfm_RecordOp : Tfm_StepOp<"record"> {

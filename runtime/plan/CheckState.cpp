@@ -45,14 +45,16 @@ Status checkParameterCounts(const plan::Parameter &parameter) {
 }
 
 Status checkStateBuffer(const plan::Plan &plan, const plan::Buffer *buffer,
-                        const plan::Parameter &parameter, uint64_t numbers) {
+                        const plan::Parameter &parameter, uint64_t numbers,
+                        DataType element = DataType::F32) {
   AddressLimits limits;
   limits.instance =
       uint64_t{parameter.first_instance()} + parameter.count() - 1;
   MEGA_RETURN_IF_ERROR(checkPlacedBuffer(plan, buffer, limits));
   const BufferType type = bufferType(*buffer);
-  if (type.type != DataType::F32 || !type.isContiguous()) {
-    return badInput("it is {}, expected contiguous f32", toString(type));
+  if (type.type != element || !type.isContiguous()) {
+    return badInput("it is {}, expected contiguous {}", toString(type),
+                    name(element));
   }
   if (static_cast<uint64_t>(type.elements()) != numbers) {
     return badInput("it is {}, the parameter has {} elements", toString(type),
@@ -96,6 +98,12 @@ Status checkParameter(const plan::Plan &plan,
   MEGA_RETURN_IF_ERROR_CONTEXT(
       checkStateBuffer(plan, parameter.gradient(), parameter, numbers),
       "gradient");
+  if (parameter.compute()) {
+    MEGA_RETURN_IF_ERROR_CONTEXT(checkStateBuffer(plan, parameter.compute(),
+                                                  parameter, numbers,
+                                                  DataType::BF16),
+                                 "compute copy");
+  }
   return Status::ok();
 }
 

@@ -16,28 +16,36 @@ Place instanceOf(const plan::Buffer &buffer, uint64_t instance) {
 
 auto key(const Place &place) { return std::tuple(place.region, place.offset); }
 
-void addRanges(const plan::Plan &plan, uint32_t index,
-               std::vector<OptimizerRange> &ranges) {
-  const plan::Program &program = *plan.programs()->Get(index);
-  for (const plan::Call &call : elements(program.calls())) {
-    const plan::Function &function = *plan.functions()->Get(call.function());
-    const auto buffers = elements(function.buffers());
-    const auto operands = elements(function.operands());
-    for (const plan::Launch &launch : elements(function.launches())) {
-      if (launch.kernel() != static_cast<uint16_t>(Kernel::AdamW)) {
-        continue;
-      }
-      for (uint32_t run = 0; run < call.count(); ++run) {
-        const auto place = [&](uint32_t operand) {
-          return placeOf(program, call,
-                         buffers[operands[launch.first_operand() + operand]],
-                         run);
+/// Calls `visit(site, place, type, launch integers)` for every launch of
+/// `kernel` in every program, once per run; `place` and `type` take an operand.
+template <typename Visit>
+void forEachLaunch(const plan::Plan &plan, Kernel kernel, Visit visit) {
+  for (uint32_t p = 0; p < length(plan.programs()); ++p) {
+    const plan::Program &program = *plan.programs()->Get(p);
+    const auto calls = elements(program.calls());
+    for (uint32_t c = 0; c < calls.size(); ++c) {
+      const plan::Function &function =
+          *plan.functions()->Get(calls[c].function());
+      const auto buffers = elements(function.buffers());
+      const auto operands = elements(function.operands());
+      const auto launches = elements(function.launches());
+      for (uint32_t l = 0; l < launches.size(); ++l) {
+        if (launches[l].kernel() != static_cast<uint16_t>(kernel)) {
+          continue;
+        }
+        const auto buffer = [&](uint32_t operand) -> const plan::Buffer & {
+          return buffers[operands[launches[l].first_operand() + operand]];
         };
-        const BufferType type =
-            bufferType(buffers[operands[launch.first_operand()]]);
-        ranges.push_back(
-            {index, place(0), place(1), place(2), place(3), type.extentBytes(),
-             elements(function.integers())[launch.first_integer()] != 0});
+        for (uint32_t run = 0; run < calls[c].count(); ++run) {
+          visit(
+              Site{p, c, l, 0},
+              [&](uint32_t operand) {
+                return placeOf(program, calls[c], buffer(operand), run);
+              },
+              [&](uint32_t operand) { return bufferType(buffer(operand)); },
+              elements(function.integers())
+                  .subspan(launches[l].first_integer()));
+        }
       }
     }
   }
@@ -69,12 +77,29 @@ std::string logicalName(const plan::Parameter &parameter, uint32_t k) {
 
 std::vector<OptimizerRange> optimizerRanges(const plan::Plan &plan) {
   std::vector<OptimizerRange> ranges;
-  for (uint32_t i = 0; i < length(plan.programs()); ++i) {
-    addRanges(plan, i, ranges);
-  }
+  forEachLaunch(plan, Kernel::AdamW,
+                [&](const Site &site, auto place, auto type, auto integers) {
+                  ranges.push_back({site, place(0), place(1), place(2),
+                                    place(3), type(0).extentBytes(),
+                                    integers.front() != 0});
+                });
   std::sort(ranges.begin(), ranges.end(), [](const auto &a, const auto &b) {
     return key(a.weight) < key(b.weight);
   });
+  return ranges;
+}
+
+std::vector<CopyRange> copyRanges(const plan::Plan &plan) {
+  std::vector<CopyRange> ranges;
+  forEachLaunch(
+      plan, Kernel::Cast, [&](const Site &site, auto place, auto type, auto) {
+        const BufferType target = type(1);
+        if (type(0).type == DataType::F32 && target.type == DataType::BF16 &&
+            type(0).isContiguous() && target.isContiguous() &&
+            partOf(plan, place(1).region) == plan::Part::State) {
+          ranges.push_back({site, place(0), place(1), target.extentBytes()});
+        }
+      });
   return ranges;
 }
 
@@ -95,6 +120,9 @@ std::vector<LogicalParameter> logicalParameters(const plan::Plan &plan) {
       const uint64_t instance = uint64_t{parameter.first_instance()} + k;
       one.weight = instanceOf(*parameter.weight(), instance);
       one.gradient = instanceOf(*parameter.gradient(), instance);
+      if (parameter.compute()) {
+        one.compute = instanceOf(*parameter.compute(), instance);
+      }
 
       auto after =
           std::upper_bound(ranges.begin(), ranges.end(), one.weight,

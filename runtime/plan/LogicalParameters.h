@@ -8,6 +8,7 @@
 #ifndef MEGA_RUNTIME_PLAN_LOGICALPARAMETERS_H
 #define MEGA_RUNTIME_PLAN_LOGICALPARAMETERS_H
 
+#include "runtime/plan/CallEffects.h"
 #include "runtime/plan/Plan.h"
 #include "runtime/plan/Status.h"
 
@@ -34,6 +35,8 @@ struct LogicalParameter {
   bool decay = false;
   Place weight;
   Place gradient;
+  /// The bf16 copy that forward and backward read instead of the weight.
+  std::optional<Place> compute;
   /// Of the AdamW launch that updates it; absent in a plan for eval only.
   std::optional<Place> moment;
   std::optional<Place> variance;
@@ -47,7 +50,8 @@ std::vector<LogicalParameter> logicalParameters(const plan::Plan &plan);
 
 /// One AdamW launch of a program: `bytes` from each place.
 struct OptimizerRange {
-  uint32_t program = 0;
+  /// Operand 0 of the launch.
+  Site site;
   Place weight;
   Place gradient;
   Place moment;
@@ -57,6 +61,17 @@ struct OptimizerRange {
 };
 /// The AdamW launches of all programs of a checked plan, runs expanded.
 std::vector<OptimizerRange> optimizerRanges(const plan::Plan &plan);
+
+/// A launch that rounds contiguous f32 to contiguous bf16 in state regions.
+struct CopyRange {
+  /// Operand 0 of the launch.
+  Site site;
+  Place source;
+  Place target;
+  int64_t targetBytes = 0;
+};
+/// Those of all programs of a checked plan, runs expanded.
+std::vector<CopyRange> copyRanges(const plan::Plan &plan);
 
 /// Address of a checked buffer, `call`'s argument if it is one, in run `run`
 /// (0 <= run < call.count; the number of instance and frame), slot and

@@ -28,9 +28,10 @@ bool isTraining(const VerifierContext &context, const plan::EntryPoint &entry) {
   return std::any_of(programs.begin(), programs.end(), [&](uint32_t p) {
     return context.plan.programs()->Get(p)->kind() ==
                plan::ActionKind::Backward ||
-           std::any_of(
-               context.ranges.begin(), context.ranges.end(),
-               [p](const OptimizerRange &range) { return range.program == p; });
+           std::any_of(context.ranges.begin(), context.ranges.end(),
+                       [p](const OptimizerRange &range) {
+                         return range.site.program == p;
+                       });
   });
 }
 
@@ -57,16 +58,22 @@ Status verifyPlan(const plan::Plan &plan) {
       forEachStage(plan, [&](const auto &entry, const auto &stage) {
         return verifyOrder(plan, entry, stage);
       }));
-  VerifierContext context{
-      plan, {}, logicalParameters(plan), optimizerRanges(plan)};
+  VerifierContext context{plan,
+                          {},
+                          logicalParameters(plan),
+                          optimizerRanges(plan),
+                          copyRanges(plan)};
   for (uint32_t p = 0; p < length(plan.programs()); ++p) {
     MEGA_ASSIGN_OR_RETURN(ProgramEffects effects, analyseProgram(plan, p));
     context.effects.push_back(std::move(effects));
   }
   MEGA_RETURN_IF_ERROR(verifyState(context));
+  MEGA_RETURN_IF_ERROR(verifySetupCopies(context));
   for (uint32_t e = 0; e < length(plan.entry_points()); ++e) {
     const plan::EntryPoint &entry = *plan.entry_points()->Get(e);
     MEGA_RETURN_IF_ERROR_CONTEXT(verifyUpdates(context, entry), "{}",
+                                 text(entry.name()));
+    MEGA_RETURN_IF_ERROR_CONTEXT(verifyStepCopies(context, entry), "{}",
                                  text(entry.name()));
     MEGA_RETURN_IF_ERROR_CONTEXT(verifyLossTerms(context, entry), "{}",
                                  text(entry.name()));

@@ -17,6 +17,8 @@
 //   AdamW, and by nothing else;
 // - (V8) a training step zeroes, accumulates, norms and applies every gradient,
 //   each exactly once (accumulates: at least once), the norm first;
+// - (V13) a parameter with a compute copy is rounded into it by one cast of the
+//   setup and by one of the finish, after its AdamW; nothing else writes it;
 // and each entry point and stage:
 // - (V9) prologue first, finish last; each forward and each backward program
 //   exactly once for every micro-batch, the others once;
@@ -57,10 +59,15 @@ struct VerifierContext {
   std::vector<ProgramEffects> effects;
   std::vector<LogicalParameter> parameters;
   std::vector<OptimizerRange> ranges;
+  std::vector<CopyRange> copies;
 };
 
 /// V6 and V7.
 Status verifyState(const VerifierContext &context);
+/// V13, of the setup and of a training entry point.
+Status verifySetupCopies(const VerifierContext &context);
+Status verifyStepCopies(const VerifierContext &context,
+                        const plan::EntryPoint &entry);
 /// V8.
 Status verifyUpdates(const VerifierContext &context,
                      const plan::EntryPoint &entry);

@@ -97,6 +97,11 @@ Status claimState(const VerifierContext &context) {
                                       "the weight of " + parameter.name));
     MEGA_RETURN_IF_ERROR(claims.claim(parameter.gradient, bytes,
                                       "the gradient of " + parameter.name));
+    if (parameter.compute) {
+      MEGA_RETURN_IF_ERROR(claims.claim(
+          *parameter.compute, parameter.elements * byteSize(DataType::BF16),
+          "the compute copy of " + parameter.name));
+    }
   }
   MEGA_RETURN_IF_ERROR(claimCounters(context.plan, claims));
   Claims ranges(context.plan);
@@ -166,6 +171,7 @@ struct Roles {
   std::map<uint32_t, ByteSet> weights;
   std::map<uint32_t, ByteSet> optimizer;
   std::map<uint32_t, ByteSet> gradients;
+  std::map<uint32_t, ByteSet> copies;
 
   explicit Roles(const VerifierContext &context) {
     const auto add = [](auto &sets, const Place &place, int64_t bytes) {
@@ -175,6 +181,10 @@ struct Roles {
       const int64_t bytes = parameter.elements * byteSize(DataType::F32);
       add(weights, parameter.weight, bytes);
       add(gradients, parameter.gradient, bytes);
+      if (parameter.compute) {
+        add(copies, *parameter.compute,
+            parameter.elements * byteSize(DataType::BF16));
+      }
     }
     for (const OptimizerRange &range : context.ranges) {
       add(weights, range.weight, range.bytes);
@@ -203,6 +213,14 @@ Status verifyWrite(const VerifierContext &context, const Roles &roles,
   if (Roles::touches(roles.optimizer, touch, box) && !adamw) {
     return badInput("{} writes moments or variances, which only adamw in a "
                     "finish may",
+                    describe(context.plan, touch.site));
+  }
+  const bool rounds =
+      touch.kernel == Kernel::Cast &&
+      (kind == plan::ActionKind::Setup || kind == plan::ActionKind::Finish);
+  if (Roles::touches(roles.copies, touch, box) && !rounds) {
+    return badInput("{} writes compute copies of parameters, which only cast "
+                    "in a setup or finish may",
                     describe(context.plan, touch.site));
   }
   if (!Roles::touches(roles.gradients, touch, box)) {

@@ -13,10 +13,14 @@ tfm.function @rotate(%q: !h, %k: !k) -> (!h, !k, !k) {
   %b = tfm.rope %k base(10000.0) : !k
   // CHECK: exec.launch "rope"(%{{.*}}, %[[B]], %{{.*}}) integers (1)
   %c = tfm.rope %b base(500.0) inverse : !k
-  tfm.return %a, %b, %c : !h, !k, !k
+  // Scaling makes another table.
+  %d = tfm.rope %c base(500.0) scaling <linear, factor(2.0)> : !k
+  tfm.return %a, %b, %d : !h, !k, !k
 }
 
 // CHECK-LABEL: exec.function @setup
-// CHECK-COUNT-2: exec.launch "rope_table"
+// CHECK: exec.launch "rope_table"(%{{.*}}) integers (0) floats (10000.0, 1.0,
+// CHECK: exec.launch "rope_table"(%{{.*}}) integers (0) floats (500.0, 1.0,
+// CHECK: exec.launch "rope_table"(%{{.*}}) integers (1) floats (500.0, 2.0,
 // CHECK-NOT: exec.launch
 // CHECK: pipe.program @{{.*}} kind({{ ?}}setup)

@@ -74,15 +74,3 @@ tfm.shared @lost = "lost.weight" init(ones) : tensor<8xf32>
 // expected-error@+1 {{has no tfm.loss_term}}
 tfm.model @m max_sequence(8) {
 }
-
-// -----
-
-tfm.block @narrow(%x: tensor<2x5x8xbf16>) -> tensor<2x5x8xbf16> {
-  // expected-error@+1 {{has a result of type 'tensor<2x5x8xbf16>': models are written in f32}}
-  %y = tfm.silu %x : tensor<2x5x8xbf16>
-  tfm.yield %y : tensor<2x5x8xbf16>
-}
-// expected-error@-5 {{@narrow is never applied by the model}}
-// expected-error@+1 {{has no tfm.loss_term}}
-tfm.model @m max_sequence(8) {
-}

@@ -32,6 +32,26 @@ static cl::opt<int64_t>
     globalBatch("global-batch-size", cl::value_desc("G"), cl::init(0),
                 cl::desc("rows of a step (4 micro-batches)"),
                 cl::cat(category));
+namespace {
+enum class Precision { Fp32, Bf16 };
+enum class Recompute { None, Selective, Full };
+} // namespace
+static cl::opt<Precision> precision(
+    "precision", cl::desc("what is computed in (fp32):"),
+    cl::values(clEnumValN(Precision::Fp32, "fp32", "everything in f32"),
+               clEnumValN(Precision::Bf16, "bf16",
+                          "activations and matrices in bf16; master weights, "
+                          "gradients and optimizer state in f32")),
+    cl::init(Precision::Fp32), cl::cat(category));
+static cl::opt<Recompute>
+    recompute("recompute",
+              cl::desc("what the backward of a layer computes again (none):"),
+              cl::values(clEnumValN(Recompute::None, "none", "nothing"),
+                         clEnumValN(Recompute::Selective, "selective",
+                                    "all but matrix products and attention"),
+                         clEnumValN(Recompute::Full, "full",
+                                    "everything, from the layer's input")),
+              cl::init(Recompute::None), cl::cat(category));
 static cl::opt<std::string>
     dumpDirectory("dump-ir", cl::value_desc("DIR"),
                   cl::desc("write the IR after every phase there"),
@@ -95,11 +115,24 @@ static int run() {
                           "most {} are supported",
                           total, total / rows, kMaxMicroBatches));
   }
-  request.options = {sequence, rows, total / rows};
+  const std::string precisionName =
+      precision == Precision::Bf16 ? "bf16" : "fp32";
+  const std::string recomputeName = recompute == Recompute::Full ? "full"
+                                    : recompute == Recompute::Selective
+                                        ? "selective"
+                                        : "none";
+  request.options = {sequence, rows, total / rows, precisionName,
+                     recomputeName};
   request.flags =
       fmt::format("--micro-batch-size {} --global-batch-size {}", rows, total);
   if (sequence != 0) {
     request.flags += fmt::format(" --seq-length {}", int64_t{sequence});
+  }
+  if (precision != Precision::Fp32) {
+    request.flags += " --precision " + precisionName;
+  }
+  if (recompute != Recompute::None) {
+    request.flags += " --recompute " + recomputeName;
   }
   request.dumpDirectory = dumpDirectory;
 
@@ -164,6 +197,7 @@ int main(int argc, char **argv) {
           "Compiles a Transformer into one proved plan.\n\n"
           "  megac examples/gpt2-tiny.mlir --micro-batch-size 4 --report\n"
           "  megac examples/llama3-8b.mlir --seq-length 4096 -o llama.mega\n"
+          "  megac model.mlir --precision bf16 --recompute selective\n"
           "  megac model.mlir --dump-ir /tmp/ir\n\n"
           "Exit codes: 0 ok, 1 model or configuration rejected, 2 wrong "
           "usage,\n"

@@ -22,17 +22,6 @@ tfm.block @use_u1_of_another_shape() {
 
 // -----
 
-// (U1)
-// expected-note@+1 {{declared here}}
-tfm.shared @wte = "wte" init(ones) : tensor<11x8xf32>
-tfm.block @use_u1_of_another_element_type() {
-  // expected-error@+1 {{reads 'tensor<11x8xbf16>' but @wte is 'tensor<11x8xf32>'}}
-  %w = tfm.use @wte : tensor<11x8xbf16>
-  tfm.yield
-}
-
-// -----
-
 tfm.block @param_p1_dynamic() {
   // expected-error@+1 {{a parameter is a static vector or matrix, not 'tensor<?x8xf32>'}}
   %w = tfm.param "w" init(ones) : tensor<?x8xf32>
