@@ -34,8 +34,7 @@ Status findCopy(const VerifierContext &context,
                       describe(context.plan, range.site), parameter.name);
     }
     const Place source{range.source.region,
-                       range.source.offset + inside /
-                                                 byteSize(DataType::BF16) *
+                       range.source.offset + inside / byteSize(DataType::BF16) *
                                                  byteSize(DataType::F32)};
     if (source != parameter.weight) {
       return badInput("{} makes the copy of parameter {} from {}, it is at {}",
@@ -104,8 +103,8 @@ Status verifyStepCopies(const VerifierContext &context,
       continue;
     }
     const CopyRange *copy = nullptr;
-    MEGA_RETURN_IF_ERROR(findCopy(context, parameter, finish,
-                                  "after the optimizer step", copy));
+    MEGA_RETURN_IF_ERROR(
+        findCopy(context, parameter, finish, "after the optimizer step", copy));
     for (const OptimizerRange &range : context.ranges) {
       const bool updates =
           range.weight.region == parameter.weight.region &&
