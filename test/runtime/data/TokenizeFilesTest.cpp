@@ -1,6 +1,7 @@
 #include "runtime/data/TokenizeFiles.h"
 
 #include "runtime/data/DescribeDataset.h"
+#include "runtime/tokenizer/ByteTokenizer.h"
 #include "test/runtime/data/IndexBytes.h"
 
 #include <gmock/gmock.h>
@@ -37,7 +38,12 @@ protected:
 
   StatusOr<TokenizeCounts> tokenize(const std::vector<std::string> &inputs,
                                     const std::string &separator = "") const {
-    return tokenizeFiles({inputs, directory.file("out"), separator});
+    TokenizeOptions options;
+    options.inputs = inputs;
+    options.prefix = directory.file("out");
+    options.documentSeparator = separator;
+    options.endOfDocument = ByteTokenizer::kEndOfDocument;
+    return tokenizeFiles(options, ByteTokenizer());
   }
 
   TemporaryDirectory directory;
