@@ -61,7 +61,7 @@ TEST_F(PrefetcherTest, AStepThatEndsFirstChangesNothing) {
   for (int64_t step = 0; step < 8; ++step) {
     const uint64_t next = executor.stepsDone() + 1;
     executor.runStep(one->trainEntry(), {}, 0);
-    one->fillAt(batches, step, next);
+    EXPECT_TRUE(one->fillAt(batches, step, next).isOk());
     const std::vector<int32_t> early = inputs(executor, 0);
     ASSERT_TRUE(one->fill(batches, step).isOk());
     EXPECT_EQ(inputs(executor, 0), early) << "step " << step;
