@@ -116,8 +116,9 @@ TEST_F(MegaDataTest, WrongUsageIsTwo) {
 
 TEST_F(MegaDataTest, WrongUsageNamesWhatIsWrong) {
   run("tokenise text -o a");
-  EXPECT_EQ(error, "mega-data: error: unknown command tokenise (commands: "
-                   "tokenize, index, inspect, samples); see mega-data --help\n");
+  EXPECT_EQ(error,
+            "mega-data: error: unknown command tokenise (commands: "
+            "tokenize, index, inspect, samples); see mega-data --help\n");
   run("");
   EXPECT_THAT(error,
               StartsWith("mega-data: error: no command (commands: tokenize"));

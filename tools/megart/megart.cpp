@@ -107,8 +107,8 @@ struct DataArguments {
 };
 
 void addData(CLI::App &command, DataArguments &arguments) {
-  addValue(command, "--data", arguments.data, "DATA",
-           "PREFIX of a dataset, or W1 PREFIX1 W2 PREFIX2 ... (required)");
+  addValue(command, "--data", arguments.data, "PREFIX",
+           "a dataset, or W1 PREFIX1 W2 PREFIX2 ... (required)");
   addValue(command, "--split", arguments.split, "A,B,C",
            "shares of train, valid, test documents (none)");
 }

@@ -24,7 +24,7 @@ TEST(Blend, FollowsMegatronsRule) {
   const std::vector<double> weights = {0.25, 0.5, 0.125, 0.125};
   const Blend subject = blend(weights);
   std::vector<int64_t> given(weights.size(), 0);
-  for (int64_t row = 0; row < 3 * kBlendPeriod; ++row) {
+  for (int64_t row = 0; row < kBlendPeriod; ++row) {
     size_t best = 0;
     double bestError = -1e30;
     for (size_t d = 0; d < weights.size(); ++d) {
@@ -40,6 +40,8 @@ TEST(Blend, FollowsMegatronsRule) {
     ASSERT_EQ(pick.dataset, static_cast<int32_t>(best)) << row;
     ASSERT_EQ(pick.turn, given[best]) << row;
     ++given[best];
+    // Every period is like the first.
+    ASSERT_EQ(subject.pick(row + 3 * kBlendPeriod).dataset, pick.dataset);
   }
 }
 
@@ -93,5 +95,6 @@ TEST(Blend, RefusesWeightsItCannotKeep) {
               HasSubstr("dataset 2 is nan"));
   EXPECT_THAT(refused({1, 1e-7}), HasSubstr("the smallest that can be kept is "
                                             "1/126000"));
-  EXPECT_THAT(refused(std::vector<double>(2000, 1)), HasSubstr("2000 datasets"));
+  EXPECT_THAT(refused(std::vector<double>(2000, 1)),
+              HasSubstr("2000 datasets"));
 }

@@ -108,8 +108,7 @@ TEST_F(DatasetMetaTest, RefusesDamageAtAnyByte) {
     writeFile(prefix() + ".meta", whole.substr(0, length));
     EXPECT_EQ(load().status().code(), Code::BadInput) << length;
   }
-  for (const std::string text :
-       {"[]", "{}", "{\"version\": 2}", "[[[[[[", "null"}) {
+  for (const char *text : {"[]", "{}", "{\"version\": 2}", "[[[[[[", "null"}) {
     writeFile(prefix() + ".meta", text);
     EXPECT_EQ(load().status().code(), Code::BadInput) << text;
   }

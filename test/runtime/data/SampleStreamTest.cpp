@@ -1,5 +1,4 @@
 #include "runtime/data/BatchLoader.h"
-
 #include "test/runtime/data/IndexBytes.h"
 
 #include <gmock/gmock.h>
@@ -52,8 +51,7 @@ protected:
     for (int64_t step = 0; step < rows / 12; ++step) {
       for (int64_t m = 0; m < loader.microBatches(); ++m) {
         for (int64_t r = 0; r < dp; ++r) {
-          EXPECT_TRUE(
-              loader.fill(step, m, r, {tokens, labels, {}, {}}).isOk());
+          EXPECT_TRUE(loader.fill(step, m, r, {tokens, labels, {}, {}}).isOk());
           for (int64_t j = 0; j < microBatch; ++j) {
             auto &row = result[loader.firstRow(step, m, r) + j];
             row.assign(tokens.begin() + j * 3, tokens.begin() + j * 3 + 3);
@@ -99,10 +97,10 @@ TEST_F(SampleStreamTest, EveryDatasetOfABlendRunsThroughItsEpochs) {
     read[sample.dataset].push_back(sample.sample);
     EXPECT_EQ(sample.firstToken, 3 * sample.sample);
   }
-  EXPECT_THAT(read[0].size(), testing::AllOf(testing::Ge(2499u),
-                                             testing::Le(2501u)));
-  EXPECT_THAT(read[1].size(), testing::AllOf(testing::Ge(1499u),
-                                             testing::Le(1501u)));
+  EXPECT_THAT(read[0].size(),
+              testing::AllOf(testing::Ge(2499u), testing::Le(2501u)));
+  EXPECT_THAT(read[1].size(),
+              testing::AllOf(testing::Ge(1499u), testing::Le(1501u)));
   std::set<std::vector<int64_t>> orders;
   for (size_t d = 0; d < 3; ++d) {
     for (int64_t epoch = 0; epoch < 3; ++epoch) {
@@ -174,8 +172,7 @@ TEST_F(SampleStreamTest, NamesAnEmptyPart) {
 TEST_F(SampleStreamTest, DescribesSharesAndEpochs) {
   const SampleStream stream =
       SampleStream::open(blend(), {.sequenceLength = 3}).take();
-  EXPECT_THAT(stream.describe(1000),
-              HasSubstr("b, 5 samples, 60.00 epochs\n"));
+  EXPECT_THAT(stream.describe(1000), HasSubstr("b, 5 samples, 60.00 epochs\n"));
   EXPECT_THAT(stream.describe(1000), HasSubstr("data: 0.5000 of the rows"));
 }
 

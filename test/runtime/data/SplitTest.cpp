@@ -44,9 +44,9 @@ TEST(Split, CutsAtTheNearestDocumentBoundary) {
     int64_t next = 0;
     double share = 0;
     std::array<double, 3> weights{};
-    ASSERT_EQ(std::sscanf(text, "%lf,%lf,%lf", &weights[0], &weights[1],
-                          &weights[2]),
-              3);
+    ASSERT_EQ(
+        std::sscanf(text, "%lf,%lf,%lf", &weights[0], &weights[1], &weights[2]),
+        3);
     for (const Part part : {Part::Train, Part::Valid, Part::Test}) {
       const auto [first, last] = subject.documents(data, part);
       // Every document is in exactly one part.

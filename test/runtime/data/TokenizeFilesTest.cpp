@@ -161,10 +161,10 @@ public:
 } // namespace
 
 TEST_F(TokenizeFilesTest, JsonLinesAreDocuments) {
-  const auto counts = tokenize({input(
-      "a.jsonl", "{\"text\": \"on\\u0065\"}\n\n"
-                 "{\"id\": [{}], \"text\": \"two\\n\"}\r\n"
-                 "{\"text\": \"\"}\n{\"text\": \"three\"}")});
+  const auto counts =
+      tokenize({input("a.jsonl", "{\"text\": \"on\\u0065\"}\n\n"
+                                 "{\"id\": [{}], \"text\": \"two\\n\"}\r\n"
+                                 "{\"text\": \"\"}\n{\"text\": \"three\"}")});
   ASSERT_TRUE(counts.isOk()) << counts.status().message();
   EXPECT_EQ(counts->emptyDocuments, 1);
   EXPECT_THAT(documents(), testing::ElementsAre("one$", "two\n$", "three$"));
@@ -205,8 +205,8 @@ TEST_F(TokenizeFilesTest, WorkersDoNotChangeTheOutput) {
     ASSERT_TRUE(counts.isOk()) << counts.status().message();
     EXPECT_EQ(counts->tokens, 40000 + counts->documents);
     EXPECT_EQ(counts->type, TokenType::I32);
-    const std::string bytes =
-        readFile(directory.file("out.bin")) + readFile(directory.file("out.idx"));
+    const std::string bytes = readFile(directory.file("out.bin")) +
+                              readFile(directory.file("out.idx"));
     EXPECT_TRUE(expected.empty() || bytes == expected) << workers;
     expected = bytes;
   }

@@ -46,8 +46,7 @@ TEST(AddedTokens, StripTakesWhiteSpaceAlong) {
   EXPECT_THAT(split(tokens, "a \u3000<l> b <r>\n\t c"),
               ElementsAre("a", "[1: \u3000<l>]", " b ", "[2:<r>\n\t ]", "c"));
   // White space already taken is not taken twice.
-  EXPECT_THAT(split(tokens, "<r>  <l>"),
-              ElementsAre("[2:<r>  ]", "[1:<l>]"));
+  EXPECT_THAT(split(tokens, "<r>  <l>"), ElementsAre("[2:<r>  ]", "[1:<l>]"));
 }
 
 TEST(AddedTokens, SingleWordsStandAlone) {
@@ -55,8 +54,8 @@ TEST(AddedTokens, SingleWordsStandAlone) {
       set({{.content = "word", .id = 1, .singleWord = true}});
   EXPECT_THAT(split(tokens, "word"), ElementsAre("[1:word]"));
   EXPECT_THAT(split(tokens, "a word."), ElementsAre("a ", "[1:word]", "."));
-  for (const char *text : {"words", "aword", "\u00e9word", "word_", "word1",
-                           "word\u0301"}) {
+  for (const char *text :
+       {"words", "aword", "\u00e9word", "word_", "word1", "word\u0301"}) {
     EXPECT_THAT(split(tokens, text), ElementsAre(text));
   }
 }

@@ -109,12 +109,10 @@ TEST(BpeTokenizer, RefusesWhatChangesIdsByName) {
                         "(supported: NFC"));
   EXPECT_THAT(refused(with("/pre_tokenizer", {{"type", "Whitespace"}})),
               HasSubstr("pre_tokenizer.type \"Whitespace\" is not supported"));
-  EXPECT_THAT(
-      refused(with("/pre_tokenizer",
-                   {{"type", "Split"},
-                    {"pattern", {{"Regex", "a"}}},
-                    {"behavior", "MergedWithNext"}})),
-      HasSubstr("pre_tokenizer.behavior \"MergedWithNext\""));
+  EXPECT_THAT(refused(with("/pre_tokenizer", {{"type", "Split"},
+                                              {"pattern", {{"Regex", "a"}}},
+                                              {"behavior", "MergedWithNext"}})),
+              HasSubstr("pre_tokenizer.behavior \"MergedWithNext\""));
   EXPECT_THAT(refused(with("/truncation", {{"max_length", 8}})),
               HasSubstr("truncation"));
   EXPECT_THAT(refused(with("/padding", {{"strategy", {{"Fixed", 8}}}})),
@@ -125,8 +123,7 @@ TEST(BpeTokenizer, RefusesWhatChangesIdsByName) {
 TEST(BpeTokenizer, RefusesContradictions) {
   EXPECT_THAT(refused(with("/model/unk_token", "<none>")),
               HasSubstr("model.unk_token \"<none>\" is not in model.vocab"));
-  EXPECT_THAT(refused(with("/model/vocab/c", 1)),
-              HasSubstr("both have id 1"));
+  EXPECT_THAT(refused(with("/model/vocab/c", 1)), HasSubstr("both have id 1"));
   EXPECT_THAT(refused(with("/model/vocab/c", -1)), HasSubstr("model.vocab.c"));
   EXPECT_THAT(refused(with("/model/merges/1", "a b c")),
               HasSubstr("model.merges[1] is \"a b c\""));
@@ -139,7 +136,7 @@ TEST(BpeTokenizer, RefusesContradictions) {
 }
 
 TEST(BpeTokenizer, HostileFilesEndInAnError) {
-  for (const std::string text :
+  for (const std::string &text :
        {std::string(), std::string("{"), std::string("[]"), std::string("{}"),
         std::string("\xff"), std::string(1 << 20, '['),
         "{\"model\":" + std::string(100000, '{')}) {
@@ -173,8 +170,7 @@ TEST(BpeTokenizer, AWordOfAMegabyteTakesSeconds) {
   const auto start = std::chrono::steady_clock::now();
   EXPECT_GT(encode(file(), word).size(), word.size() / 3);
   // Quadratic would be hours.
-  EXPECT_LT(std::chrono::steady_clock::now() - start,
-            std::chrono::seconds(60));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(60));
 }
 
 TEST(BpeTokenizer, MetaspaceMarksWords) {

@@ -34,8 +34,7 @@ TEST(LoadTokenizer, TellsFilesByContent) {
   EXPECT_EQ(neither.status().code(), Code::BadInput);
   EXPECT_THAT(neither.status().message(),
               HasSubstr("neither a tokenizer.json nor a sentencepiece model"));
-  EXPECT_EQ(loadTokenizer(directory.file("missing")).status().code(),
-            Code::Io);
+  EXPECT_EQ(loadTokenizer(directory.file("missing")).status().code(), Code::Io);
   EXPECT_THAT(loadTokenizer(directory.file(".")).status().message(),
               HasSubstr("name tokenizer.json or tokenizer.model in it"));
 }

@@ -14,8 +14,8 @@ std::vector<std::string> matches(std::string_view pattern,
   auto compiled = Regex::compile(pattern);
   EXPECT_TRUE(compiled.isOk()) << compiled.status().message();
   std::vector<std::string> found;
-  const Status status = compiled->forEachMatch(
-      text, [&](size_t begin, size_t end) {
+  const Status status =
+      compiled->forEachMatch(text, [&](size_t begin, size_t end) {
         found.emplace_back(text.substr(begin, end - begin));
       });
   EXPECT_TRUE(status.isOk()) << status.message();
@@ -53,11 +53,13 @@ TEST(Regex, TranslatesWhatIsSpeltInAnotherWay) {
 
 TEST(Regex, RefusesWhatMayMeanSomethingElse) {
   for (const char *pattern :
-       {"^a", "a$", "[a[b]]", "[a&&b]", R"(\bx)", R"(\ha)", R"(\va)", R"(\Ka)",
-        R"(\Xa)", R"(\1a)", R"([\W]a)", "a{,3}b", "a{2}+", "(?i)a", "(?<n>a)",
-        "(?#c)a", "(?R)a", "(*UCP)a", R"(\p{Alpha})", R"(\pL)", R"(\p{L)",
-        R"(\x{}a)", R"(\u12)", "\\", "[]a]", "(a", "a)", "[a", "a**?*", "a*",
-        "a|", "", "(?=a)", "(?:(?:a)*)*"}) {
+       {"^a",       "a$",       "[a[b]]",  "[a&&b]",       R"(\bx)",
+        R"(\ha)",   R"(\va)",   R"(\Ka)",  R"(\Xa)",       R"(\1a)",
+        R"([\W]a)", "a{,3}b",   "a{2}+",   "(?i)a",        "(?<n>a)",
+        "(?#c)a",   "(?R)a",    "(*UCP)a", R"(\p{Alpha})", R"(\pL)",
+        R"(\p{L)",  R"(\x{}a)", R"(\u12)", "\\",           "[]a]",
+        "(a",       "a)",       "[a",      "a**?*",        "a*",
+        "a|",       "",         "(?=a)",   "(?:(?:a)*)*"}) {
     EXPECT_EQ(Regex::compile(pattern).status().code(), Code::BadInput)
         << pattern;
   }
@@ -70,10 +72,10 @@ TEST(Regex, BoundsHostilePatterns) {
   EXPECT_FALSE(
       Regex::compile(std::string(5000, '(') + "a" + std::string(5000, ')'))
           .isOk());
-  const auto slow = Regex::compile("(?:a+)+b");
+  const auto slow = Regex::compile("(?:a+)+[bc]");
   ASSERT_TRUE(slow.isOk()) << slow.status().message();
   const Status status =
-      slow->forEachMatch(std::string(5000, 'a') + "c", [](size_t, size_t) {});
+      slow->forEachMatch(std::string(5000, 'a') + "d", [](size_t, size_t) {});
   EXPECT_EQ(status.code(), Code::BadInput);
   EXPECT_THAT(status.message(), HasSubstr("gives up at byte 0 of 5001"));
 }
