@@ -15,6 +15,8 @@ std::vector<int64_t> apportion(std::span<const double> weights, double sum,
                                int64_t total) {
   std::vector<int64_t> counts;
   std::vector<double> remainders;
+  counts.reserve(weights.size());
+  remainders.reserve(weights.size());
   for (const double weight : weights) {
     const double quota = weight / sum * static_cast<double>(total);
     counts.push_back(static_cast<int64_t>(quota));
@@ -55,6 +57,7 @@ StatusOr<Blend> Blend::create(std::span<const double> weights) {
   }
   // Scaled first, so that the sum is finite.
   std::vector<double> scaled;
+  scaled.reserve(weights.size());
   for (const double weight : weights) {
     scaled.push_back(weight / largest);
   }

@@ -10,6 +10,7 @@ StatusOr<SampleStream> SampleStream::open(const DataSource &source,
   stream.sequenceLength = options.sequenceLength;
   stream.once = options.once;
   std::vector<double> weights;
+  weights.reserve(source.datasets.size());
   for (const WeightedPrefix &weighted : source.datasets) {
     weights.push_back(weighted.weight);
   }

@@ -30,8 +30,11 @@ StatusOr<Split> Split::parse(const std::string &text) {
   const char *at = text.data();
   const char *end = at + text.size();
   for (size_t i = 0; i < split.weights.size(); ++i) {
-    if (i > 0 && (at == end || *at++ != ',')) {
-      return malformed();
+    if (i > 0) {
+      if (at == end || *at != ',') {
+        return malformed();
+      }
+      ++at;
     }
     const auto parsed = std::from_chars(at, end, split.weights[i]);
     // Below 1e15 sums are exact enough, and finite.

@@ -186,6 +186,7 @@ std::optional<int32_t> BpeTokenizer::endOfDocument() const {
 
 std::vector<std::string> BpeTokenizer::specialTokens() const {
   std::vector<std::string> tokens;
+  tokens.reserve(addedById.size());
   for (const auto &[id, added] : addedById) {
     tokens.push_back(added.content);
   }
