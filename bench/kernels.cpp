@@ -144,7 +144,7 @@ struct Bench {
       for (int i = 0; i < 2; ++i) {
         statistics.push_back(
             buffers
-                .emplace_back(std::initializer_list<int64_t>{batch * heads, s},
+                .emplace_back(std::initializer_list<int64_t>{batch, heads, s},
                               DataType::F32)
                 .view());
       }

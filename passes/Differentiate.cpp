@@ -5,6 +5,7 @@
 // forward body from the end and letting every op transpose itself.
 //
 //===----------------------------------------------------------------------===//
+#include "dialects/dist/Dist.h"
 #include "dialects/tfm/Tfm.h"
 #include "passes/Passes.h"
 
@@ -115,14 +116,24 @@ bool isDerivable(Value value, const llvm::DenseSet<Value> &kept,
          });
 }
 
+/// A conversion that makes what a rank holds larger: what it starts from is
+/// kept, and it runs again.
+bool isGather(Operation *op) { return isa_and_nonnull<dist::AllGatherOp>(op); }
+
 /// The forward values to keep of those that a backward `asked` for.
 llvm::DenseSet<Value> chooseKept(FunctionOp forward, Recompute recompute,
                                  ArrayRef<Value> asked) {
-  llvm::DenseSet<Value> kept(asked.begin(), asked.end());
+  llvm::DenseSet<Value> kept;
+  for (Value value : asked) {
+    kept.insert(isGather(value.getDefiningOp())
+                    ? value.getDefiningOp()->getOperand(0)
+                    : value);
+  }
   const auto mayRepeat = [&](Operation *op) {
     auto cost = dyn_cast<Cost>(op);
-    return recompute == Recompute::Full || (recompute == Recompute::Selective &&
-                                            cost && cost.getCost().flops == 0);
+    return isGather(op) || recompute == Recompute::Full ||
+           (recompute == Recompute::Selective && cost &&
+            cost.getCost().flops == 0);
   };
   // From the end: what comes last follows from what comes first.
   for (Operation &op : llvm::reverse(forward.getBody().front())) {
@@ -237,8 +248,8 @@ void BlockGradient::addGradient(Value value, Value gradient) {
     return;
   }
   Value &total = gradients[value];
-  total = total ? AddOp::create(inner, value.getLoc(), value.getType(), total,
-                                gradient)
+  total = total ? AddOp::create(inner, value.getLoc(), gradient.getType(),
+                                total, gradient)
                       .getResult()
                 : gradient;
 }
@@ -252,8 +263,9 @@ LogicalResult BlockGradient::build() {
     if (gradients.contains(result)) {
       return terminator.emitError() << "yields one value twice";
     }
-    argumentTypes.push_back(result.getType());
-    gradients[result] = body->addArgument(result.getType(), result.getLoc());
+    argumentTypes.push_back(gradientType(result));
+    gradients[result] =
+        body->addArgument(argumentTypes.back(), result.getLoc());
   }
   for (BlockArgument argument : forward.getBody().getArguments()) {
     if (!isActive(argument)) {
@@ -284,7 +296,7 @@ LogicalResult BlockGradient::build() {
       return forward.emitError() << "argument " << argument.getArgNumber()
                                  << " does not influence any result";
     }
-    resultTypes.push_back(argument.getType());
+    resultTypes.push_back(gradientType(argument));
     results.push_back(gradient);
   }
   ReturnOp::create(inner, terminator.getLoc(), results);
@@ -344,7 +356,9 @@ LogicalResult makeTraining(OpBuilder &builder, BlockOp block) {
       block.getSymNameAttr(), 0, 0);
   std::optional<llvm::DenseSet<Value>> kept;
   const Recompute recompute = block.getRecompute().value_or(Recompute::None);
-  if (recompute != Recompute::None) {
+  const bool gathers = llvm::any_of(
+      forward.getBody().front(), [](Operation &op) { return isGather(&op); });
+  if (recompute != Recompute::None || gathers) {
     // What a backward asks for shows when it is built.
     BlockGradient everything(forward, backward);
     if (failed(everything.build())) {

@@ -65,11 +65,36 @@ def VerifyModel : Pass<"mega-verify-model", "::mlir::ModuleOp"> {
 
 def AnnotateLayouts : Pass<"mega-annotate-layouts", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mega::dist::DistDialect"];
-  let summary = "Gives every value a layout";
+  let summary = "Chooses the layouts of parameters";
   let description = [{
-    On one rank every value is invariant. Afterwards every tensor type has an
-    encoding: no encoding means unassigned, everywhere else in the compiler.
+    States the mesh (`dist.mesh`, if there is more than one rank) and cuts
+    parameters over tp by structure: linears in pairs, by columns then by rows;
+    tables indexed by ids and the head by vocabulary, padded where it does not
+    divide. A layout that the model gave a parameter stays. Afterwards every
+    tensor type has an encoding: no encoding means unassigned, everywhere else
+    in the compiler. All but parameters are still invariant.
   }];
+  let options = [
+    Option<"tp", "tp", "int64_t", "1", "tensor-parallel degree">,
+    Option<"dp", "dp", "int64_t", "1", "data-parallel degree">];
+}
+
+def InsertCollectives : Pass<"mega-insert-collectives", "::mlir::ModuleOp"> {
+  let dependentDialects = ["::mega::dist::DistDialect"];
+  let summary = "Gives every value a layout and converts where ops need it";
+  let description = [{
+    Walks each block forward. Inputs are cut over dp, parameters as they were
+    annotated; every op's sharding rule says what its results are, and operands
+    that do not obey it are converted: gathered, replicated, sliced or reduced,
+    each value at most once to each layout. With `sequence-parallel` the
+    residual stream is cut along the sequence over tp, and sums are scattered to
+    it instead of reduced. Afterwards all layouts obey the calculus
+    (VerifyLayouts), and every collective of the forward stands in the IR;
+    Differentiate derives those of the backward.
+  }];
+  let options = [
+    Option<"sequenceParallel", "sequence-parallel", "bool", "false",
+           "cut the residual stream along the sequence over tp">];
 }
 
 def GroupLinears : Pass<"mega-group-linears", "::mlir::ModuleOp"> {
@@ -83,9 +108,14 @@ def GroupLinears : Pass<"mega-group-linears", "::mlir::ModuleOp"> {
 }
 
 def VerifyLayouts : Pass<"mega-verify-layouts", "::mlir::ModuleOp"> {
-  let summary = "After the shard phase: every tensor has a layout";
+  let summary = "After the shard phase: layouts obey the calculus";
   let description = [{
-    Checks that no tensor type is left without an encoding.
+    Checks that every tensor type has a layout that fits the mesh and its shape
+    (axes with more than one rank, pieces that divide), and that every op's
+    layouts obey its sharding rule on every axis: sums stay sums until they are
+    reduced, and invariant values do not mix with replicated or sharded ones.
+    Runs again on what Differentiate made, so that a gradient which is not
+    reduced where its type says so cannot exist.
   }];
 }
 

@@ -19,6 +19,7 @@ static void buildModel(OpPassManager &pm, const CompileOptions &options) {
 
 static void buildShard(OpPassManager &pm, const CompileOptions &) {
   pm.addPass(createAnnotateLayouts());
+  pm.addPass(createInsertCollectives());
   pm.addPass(createGroupLinears());
   pm.addPass(createVerifyLayouts());
 }
@@ -29,6 +30,7 @@ static void buildDifferentiate(OpPassManager &pm,
   pm.addPass(createChooseRecompute({options.recompute}));
   pm.addPass(createDifferentiate());
   pm.addPass(createCanonicalizerPass());
+  pm.addPass(createVerifyLayouts());
 }
 
 static void buildState(OpPassManager &pm, const CompileOptions &) {

@@ -1,5 +1,6 @@
-//===- VerifyLayouts.cpp - Postcondition of the shard phase ---------------===//
+//===- VerifyLayouts.cpp - The lattice, op by op --------------------------===//
 #include "dialects/dist/Dist.h"
+#include "dialects/tfm/Tfm.h"
 #include "passes/Passes.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -16,13 +17,14 @@ namespace {
 
 struct VerifyLayoutsPass : mega::impl::VerifyLayoutsBase<VerifyLayoutsPass> {
   void runOnOperation() override {
-    getOperation().walk([&](Operation *op) {
+    ModuleOp module = getOperation();
+    const auto attr =
+        module->getAttrOfType<dist::MeshAttr>(dist::kMeshAttrName);
+    const Mesh mesh = attr ? attr.getMesh() : Mesh();
+    module.walk([&](Operation *op) {
+      LogicalResult types = success();
       const auto check = [&](Type type) {
-        if (isa<RankedTensorType>(type) && !dist::layoutOf(type)) {
-          op->emitError() << "has a value of type " << type
-                          << " without a layout after the shard phase";
-          signalPassFailure();
-        }
+        types = failed(checkType(op, type, mesh)) ? failure() : types;
       };
       llvm::for_each(op->getResultTypes(), check);
       for (Region &region : op->getRegions()) {
@@ -30,7 +32,51 @@ struct VerifyLayoutsPass : mega::impl::VerifyLayoutsBase<VerifyLayoutsPass> {
           check(argument.getType());
         }
       }
+      if (failed(types) || failed(checkRule(op))) {
+        signalPassFailure();
+      }
     });
+  }
+
+  LogicalResult checkType(Operation *op, Type type, const Mesh &mesh) {
+    const auto tensor = dyn_cast<RankedTensorType>(type);
+    if (!tensor) {
+      return success();
+    }
+    const dist::LayoutAttr layout = dist::layoutOf(tensor);
+    if (!layout) {
+      return op->emitError() << "has a value of type " << tensor
+                             << " without a layout after the shard phase";
+    }
+    const Status status = layout.getLayout().verify(
+        mesh, {tensor.getShape().data(), tensor.getShape().size()});
+    if (!status.isOk()) {
+      return op->emitError()
+             << "has a value of type " << tensor << ": " << status.message();
+    }
+    return success();
+  }
+
+  LogicalResult checkRule(Operation *op) {
+    auto sharded = dyn_cast<tfm::Sharded>(op);
+    if (!sharded) {
+      return success();
+    }
+    const auto layoutsOf = [](TypeRange types) {
+      std::vector<Layout> layouts;
+      for (Type type : types) {
+        const dist::LayoutAttr layout = dist::layoutOf(type);
+        layouts.push_back(layout ? layout.getLayout() : Layout());
+      }
+      return layouts;
+    };
+    const Status status = checkSharding(sharded.getShardingRule(),
+                                        layoutsOf(op->getOperandTypes()),
+                                        layoutsOf(op->getResultTypes()));
+    if (!status.isOk()) {
+      return op->emitError() << op->getName() << ": " << status.message();
+    }
+    return success();
   }
 };
 

@@ -44,7 +44,7 @@ dialect() {
 dialect tfm dialects/tfm/TfmOps.td
 generate dialects/tfm/TfmInterfaces.td -gen-op-interface-docs |
   sed '1{/^<!--/d}; s/^# /## /' >>"$out/dialects/tfm.md"
-dialect dist dialects/dist/DistAttrs.td
+dialect dist dialects/dist/DistOps.td
 dialect pipe dialects/pipe/PipeOps.td
 dialect exec dialects/exec/ExecOps.td
 {

@@ -19,6 +19,10 @@ void DistDialect::initialize() {
 #define GET_ATTRDEF_LIST
 #include "dialects/dist/DistAttrs.cpp.inc"
       >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/dist/DistOps.cpp.inc"
+      >();
 }
 
 llvm::hash_code mega::hash_value(const Layout &layout) {
@@ -39,7 +43,7 @@ llvm::hash_code mega::hash_value(const Layout &layout) {
 // #dist.mesh
 //===----------------------------------------------------------------------===//
 
-static ParseResult parseAxis(AsmParser &parser, mega::Axis &axis) {
+ParseResult mega::dist::parseAxis(AsmParser &parser, mega::Axis &axis) {
   StringRef keyword;
   const SMLoc loc = parser.getCurrentLocation();
   if (parser.parseKeyword(&keyword)) {

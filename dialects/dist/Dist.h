@@ -5,10 +5,12 @@
 #include "runtime/plan/Layout.h"
 
 #include "llvm/ADT/Hashing.h"
+#include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Dialect.h"
 #include "mlir/IR/OpImplementation.h"
 #include "mlir/IR/TensorEncoding.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace mega {
 inline llvm::hash_code hash_value(const Mesh &mesh) {
@@ -22,6 +24,9 @@ llvm::hash_code hash_value(const Layout &layout);
 #define GET_ATTRDEF_CLASSES
 #include "dialects/dist/DistAttrs.h.inc"
 
+#define GET_OP_CLASSES
+#include "dialects/dist/DistOps.h.inc"
+
 namespace mega::dist {
 
 /// Name of the module attribute that holds the mesh.
@@ -33,6 +38,21 @@ LayoutAttr layoutOf(mlir::Type type);
 /// `type` with `layout` as its encoding.
 mlir::RankedTensorType withLayout(mlir::RankedTensorType type,
                                   LayoutAttr layout);
+
+/// A mesh axis by its name.
+mlir::ParseResult parseAxis(mlir::AsmParser &parser, mega::Axis &axis);
+
+/// `x` in `layout`, by one conversion op (none if it has it). Reports an error
+/// at `loc` and returns null where one conversion does not do it.
+mlir::Value createConversion(mlir::OpBuilder &builder, mlir::Location loc,
+                             mlir::Value x, LayoutAttr layout);
+
+/// The transpose of a conversion from a value of type `forward`: takes the
+/// gradient of its result to the gradient of its operand, which has the dual of
+/// the layout of `forward`. Null, with an error, where there is none (max, min
+/// and or).
+mlir::Value createTranspose(mlir::OpBuilder &builder, mlir::Location loc,
+                            mlir::Value grad, mlir::RankedTensorType forward);
 
 } // namespace mega::dist
 

@@ -38,9 +38,10 @@ LogicalResult SplitHeadsOp::lowerToExec(ExecContext &context) {
 }
 
 void SplitHeadsOp::buildGradient(GradientContext &context) {
-  context.addGradient(getX(), MergeHeadsOp::create(
-                                  context.builder(), getLoc(), getX().getType(),
-                                  context.gradientOf(getResult())));
+  context.addGradient(getX(),
+                      MergeHeadsOp::create(context.builder(), getLoc(),
+                                           gradientType(getX()),
+                                           context.gradientOf(getResult())));
 }
 
 LogicalResult MergeHeadsOp::verify() {
@@ -55,9 +56,10 @@ LogicalResult MergeHeadsOp::lowerToExec(ExecContext &context) {
 }
 
 void MergeHeadsOp::buildGradient(GradientContext &context) {
-  context.addGradient(getX(), SplitHeadsOp::create(
-                                  context.builder(), getLoc(), getX().getType(),
-                                  context.gradientOf(getResult())));
+  context.addGradient(getX(),
+                      SplitHeadsOp::create(context.builder(), getLoc(),
+                                           gradientType(getX()),
+                                           context.gradientOf(getResult())));
 }
 
 //===----------------------------------------------------------------------===//
@@ -99,7 +101,7 @@ LogicalResult RopeOp::lowerToExec(ExecContext &context) {
 void RopeOp::buildGradient(GradientContext &context) {
   context.addGradient(
       getX(),
-      RopeOp::create(context.builder(), getLoc(), getX().getType(),
+      RopeOp::create(context.builder(), getLoc(), gradientType(getX()),
                      context.gradientOf(getResult()), getBaseAttr(),
                      getScalingAttr(),
                      getInverse() ? UnitAttr() : UnitAttr::get(getContext())));
@@ -207,16 +209,13 @@ LogicalResult AttentionOp::lowerToExec(ExecContext &context) {
   context.launch(Kernel::Attention,
                  {getQ(), getK(), getV(), getResult(),
                   ExecOperand::scratchBuffer(
-                      BufferType(DataType::F32, {q[0] * q[2], q[1]}))},
+                      BufferType(DataType::F32, {q[0], q[2], q[1]}))},
                  attributes.integers, attributes.floats);
   return success();
 }
 
 Operation *AttentionOp::expandForTraining(OpBuilder &builder) {
-  const auto q = tensor(getQ());
-  const auto lse = RankedTensorType::get(
-      {q.getDimSize(0) * q.getDimSize(2), q.getDimSize(1)},
-      builder.getF32Type(), q.getEncoding());
+  const RankedTensorType lse = statisticsType(getQ(), {0, 2, 1});
   auto expanded = AttentionStatsOp::create(
       builder, getLoc(), getResult().getType(), lse, getQ(), getK(), getV(),
       getCausalAttr(), getWindowAttr(), getScaleAttr(), getSoftcapAttr(),
@@ -246,7 +245,8 @@ LogicalResult AttentionStatsOp::lowerToExec(ExecContext &context) {
 void AttentionStatsOp::buildGradient(GradientContext &context) {
   auto grad = AttentionGradOp::create(
       context.builder(), getLoc(),
-      TypeRange{getQ().getType(), getK().getType(), getV().getType()},
+      TypeRange{gradientType(getQ()), gradientType(getK()),
+                gradientType(getV())},
       context.gradientOf(getResult()), context.use(getQ()), context.use(getK()),
       context.use(getV()), context.use(getResult()), context.use(getLse()),
       getCausalAttr(), getWindowAttr(), getScaleAttr(), getSoftcapAttr(),
@@ -261,12 +261,12 @@ OpCost AttentionGradOp::getCost() { return attentionCost(*this, 5); }
 LogicalResult AttentionGradOp::lowerToExec(ExecContext &context) {
   const auto lse = tensor(getLse()).getShape();
   const AttentionAttributes attributes = kernelAttributes(*this);
-  context.launch(
-      Kernel::AttentionGrad,
-      {getGrad(), getQ(), getK(), getV(), getOut(), getLse(), getGradQ(),
-       getGradK(), getGradV(),
-       ExecOperand::scratchBuffer(BufferType(DataType::F32, {lse[0], lse[1]}))},
-      attributes.integers, attributes.floats);
+  context.launch(Kernel::AttentionGrad,
+                 {getGrad(), getQ(), getK(), getV(), getOut(), getLse(),
+                  getGradQ(), getGradK(), getGradV(),
+                  ExecOperand::scratchBuffer(
+                      BufferType(DataType::F32, {lse[0], lse[1], lse[2]}))},
+                 attributes.integers, attributes.floats);
   return success();
 }
 

@@ -25,10 +25,11 @@ LogicalResult GeluOp::lowerToExec(ExecContext &context) {
 }
 
 void GeluOp::buildGradient(GradientContext &context) {
-  context.addGradient(
-      getX(), GeluGradOp::create(context.builder(), getLoc(), getX().getType(),
-                                 context.gradientOf(getResult()),
-                                 context.use(getX()), getKindAttr()));
+  context.addGradient(getX(),
+                      GeluGradOp::create(context.builder(), getLoc(),
+                                         gradientType(getX()),
+                                         context.gradientOf(getResult()),
+                                         context.use(getX()), getKindAttr()));
 }
 
 OpCost GeluGradOp::getCost() { return streamingCost(*this); }
@@ -61,7 +62,7 @@ LogicalResult SiluOp::lowerToExec(ExecContext &context) {
 void SiluOp::buildGradient(GradientContext &context) {
   context.addGradient(
       getX(),
-      SiluGradOp::create(context.builder(), getLoc(), getX().getType(),
+      SiluGradOp::create(context.builder(), getLoc(), gradientType(getX()),
                          context.gradientOf(getResult()), context.use(getX())));
 }
 
@@ -81,11 +82,11 @@ LogicalResult GatedOp::lowerToExec(ExecContext &context) {
 }
 
 void GatedOp::buildGradient(GradientContext &context) {
-  auto grad =
-      GatedGradOp::create(context.builder(), getLoc(),
-                          TypeRange{getGate().getType(), getUp().getType()},
-                          getKindAttr(), context.gradientOf(getResult()),
-                          context.use(getGate()), context.use(getUp()));
+  auto grad = GatedGradOp::create(
+      context.builder(), getLoc(),
+      TypeRange{gradientType(getGate()), gradientType(getUp())}, getKindAttr(),
+      context.gradientOf(getResult()), context.use(getGate()),
+      context.use(getUp()));
   context.addGradient(getGate(), grad.getGradGate());
   context.addGradient(getUp(), grad.getGradUp());
 }
@@ -108,6 +109,15 @@ OpCost AddOp::getCost() { return streamingCost(*this); }
 LogicalResult AddOp::lowerToExec(ExecContext &context) {
   context.launch(Kernel::Add, {getLhs(), getRhs(), getResult()});
   return success();
+}
+
+ShardingRule AddOp::getShardingRule() {
+  // Of any rank.
+  const std::string all =
+      StringRef("abcd")
+          .take_front(static_cast<size_t>(getResult().getType().getRank()))
+          .str();
+  return ShardingRule::parse("+" + all + ", +" + all + " -> " + all);
 }
 
 void AddOp::buildGradient(GradientContext &context) {
@@ -139,7 +149,7 @@ LogicalResult ScaleOp::lowerToExec(ExecContext &context) {
 
 void ScaleOp::buildGradient(GradientContext &context) {
   context.addGradient(getX(), ScaleOp::create(context.builder(), getLoc(),
-                                              getX().getType(),
+                                              gradientType(getX()),
                                               context.gradientOf(getResult()),
                                               getFactorAttr()));
 }
@@ -170,10 +180,11 @@ LogicalResult DropoutOp::lowerToExec(ExecContext &context) {
 
 void DropoutOp::buildGradient(GradientContext &context) {
   // Multiplication by a fixed mask is its own transpose.
-  context.addGradient(getX(), DropoutOp::create(context.builder(), getLoc(),
-                                                getX().getType(), getNameAttr(),
-                                                context.gradientOf(getResult()),
-                                                getPAttr(), getKeyAttr()));
+  context.addGradient(getX(),
+                      DropoutOp::create(context.builder(), getLoc(),
+                                        gradientType(getX()), getNameAttr(),
+                                        context.gradientOf(getResult()),
+                                        getPAttr(), getKeyAttr()));
 }
 
 StringAttr DropoutOp::getRandomName() { return getNameAttr(); }

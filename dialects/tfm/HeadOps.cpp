@@ -63,7 +63,7 @@ LogicalResult HeadStatsOp::lowerToExec(ExecContext &context) {
 void HeadStatsOp::buildGradient(GradientContext &context) {
   auto grad = HeadStatsGradOp::create(
       context.builder(), getLoc(),
-      TypeRange{getX().getType(), gradientType(getWeight())},
+      TypeRange{gradientType(getX()), gradientType(getWeight())},
       context.use(getX()), context.use(getWeight()), context.use(getLabels()),
       context.use(getMax()), context.gradientOf(getSum()),
       context.gradientOf(getTarget()), getIgnoreAttr(), getSoftcapAttr());
@@ -110,7 +110,7 @@ LogicalResult HeadRescaleOp::lowerToExec(ExecContext &context) {
 void HeadRescaleOp::buildGradient(GradientContext &context) {
   context.addGradient(
       getSum(), HeadRescaleGradOp::create(
-                    context.builder(), getLoc(), getSum().getType(),
+                    context.builder(), getLoc(), gradientType(getSum()),
                     context.gradientOf(getResult()), context.use(getMaxLocal()),
                     context.use(getMaxGlobal())));
 }
@@ -139,7 +139,7 @@ LogicalResult HeadLossOp::lowerToExec(ExecContext &context) {
 void HeadLossOp::buildGradient(GradientContext &context) {
   auto grad = HeadLossGradOp::create(
       context.builder(), getLoc(),
-      TypeRange{getSum().getType(), getTarget().getType()},
+      TypeRange{gradientType(getSum()), gradientType(getTarget())},
       context.gradientOf(getResult()), context.use(getSum()),
       context.use(getLabels()), getIgnoreAttr());
   context.addGradient(getSum(), grad.getGradSum());

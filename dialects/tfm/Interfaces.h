@@ -9,6 +9,7 @@
 #define MEGA_DIALECTS_TFM_INTERFACES_H
 
 #include "runtime/plan/Kernels.h"
+#include "runtime/plan/ShardingRule.h"
 
 #include "llvm/ADT/SmallVector.h"
 #include "mlir/IR/Builders.h"
@@ -33,12 +34,19 @@ struct OpCost {
 /// Bytes of all operands and results: the cost of a memory-bound op.
 OpCost streamingCost(mlir::Operation *op);
 
-/// The type of the gradient of a parameter: f32, whatever is computed in
-/// (LAYOUTS: gradients accumulate in f32).
-mlir::RankedTensorType gradientType(mlir::Value parameter);
+/// The type of the gradient of a forward value: the dual of its layout. That of
+/// a parameter is f32 whatever is computed in, because it is a sum over
+/// micro-batches.
+mlir::RankedTensorType gradientType(mlir::Value forward);
+
+/// f32 statistics of `x`: its dimensions `dims`, cut as they are.
+mlir::RankedTensorType statisticsType(mlir::Value x, llvm::ArrayRef<int> dims);
 
 /// A soft cap is positive, or 0: none.
 llvm::LogicalResult verifySoftcap(mlir::Operation *op, mlir::FloatAttr cap);
+
+/// Gives the conversions of the dist dialect the interfaces of layers.
+void attachConversionInterfaces(mlir::MLIRContext *context);
 
 /// The key attribute of a Randomized op: a hash of block and name.
 mlir::IntegerAttr randomKey(llvm::StringRef block, mlir::StringAttr name);

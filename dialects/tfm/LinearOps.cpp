@@ -66,7 +66,7 @@ void LinearOp::buildGradient(GradientContext &context) {
   OpBuilder &builder = context.builder();
   if (context.isActive(getX())) {
     auto inputGrad = LinearInputGradOp::create(
-        builder, getLoc(), getX().getType(), ValueRange(grad),
+        builder, getLoc(), gradientType(getX()), ValueRange(grad),
         ValueRange(context.use(getWeight())), Value(), getGroupAttr());
     context.addGradient(getX(), inputGrad.getGradX());
   }
@@ -169,4 +169,37 @@ OpCost BiasGradOp::getCost() { return streamingCost(*this); }
 LogicalResult BiasGradOp::lowerToExec(ExecContext &context) {
   context.launch(Kernel::BiasGrad, {getGrad(), getGradBias()});
   return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Sharding rules of groups: members are cut alike
+//===----------------------------------------------------------------------===//
+
+/// `text` once per member of a group, with commas.
+static std::string members(size_t count, StringRef text) {
+  std::string list;
+  for (size_t i = 0; i < count; ++i) {
+    list += (i == 0 ? "" : ", ") + text.str();
+  }
+  return list;
+}
+
+ShardingRule GroupedLinearOp::getShardingRule() {
+  const size_t count = getWeights().size();
+  return ShardingRule::parse("bsi, " + members(count, "oi") + " -> " +
+                             members(count, "bso"));
+}
+
+ShardingRule LinearInputGradOp::getShardingRule() {
+  const size_t count = getWeights().size();
+  return ShardingRule::parse(members(count, count == 1 ? "*bso" : "+bso") +
+                             ", " + members(count, count == 1 ? "*oi" : "oi") +
+                             (getOnto() ? ", bsi" : "") + " -> bsi");
+}
+
+ShardingRule LinearWeightGradOp::getShardingRule() {
+  const size_t count = getGrads().size();
+  return ShardingRule::parse("bsi, " +
+                             members(count, count == 1 ? "*bso" : "+bso") +
+                             " -> " + members(count, "oi"));
 }

@@ -23,16 +23,11 @@ static LogicalResult verifyNorm(Operation *op, Value x, Value gamma,
   return success();
 }
 
-/// One f32 per normalised row: [batch, rows of the batch].
-static RankedTensorType statisticsType(Value x) {
-  const auto type = cast<RankedTensorType>(x.getType());
-  int64_t rows = type.getDimSize(1);
-  if (type.getRank() == 4) {
-    rows *= type.getDimSize(2);
-  }
-  return RankedTensorType::get({type.getDimSize(0), rows},
-                               Float32Type::get(type.getContext()),
-                               type.getEncoding());
+/// One f32 per normalised row, or per row and head.
+static RankedTensorType statisticsOf(Value x) {
+  return cast<RankedTensorType>(x.getType()).getRank() == 4
+             ? statisticsType(x, {0, 1, 2})
+             : statisticsType(x, {0, 1});
 }
 
 static double value(FloatAttr attr) { return attr.getValueAsDouble(); }
@@ -59,7 +54,7 @@ LogicalResult LayerNormOp::lowerToExec(ExecContext &context) {
 }
 
 Operation *LayerNormOp::expandForTraining(OpBuilder &builder) {
-  const auto statistics = statisticsType(getX());
+  const auto statistics = statisticsOf(getX());
   auto expanded = LayerNormStatsOp::create(
       builder, getLoc(),
       TypeRange{getResult().getType(), statistics, statistics}, getX(),
@@ -86,7 +81,7 @@ LogicalResult LayerNormStatsOp::lowerToExec(ExecContext &context) {
 void LayerNormStatsOp::buildGradient(GradientContext &context) {
   auto grad = LayerNormGradOp::create(
       context.builder(), getLoc(),
-      TypeRange{getX().getType(), gradientType(getGamma()),
+      TypeRange{gradientType(getX()), gradientType(getGamma()),
                 gradientType(getBeta())},
       context.gradientOf(getResult()), context.use(getX()),
       context.use(getGamma()), context.use(getMean()), context.use(getRstd()),
@@ -134,20 +129,21 @@ LogicalResult RmsNormOp::verify() {
 OpCost RmsNormOp::getCost() { return streamingCost(*this); }
 
 LogicalResult RmsNormOp::lowerToExec(ExecContext &context) {
-  const auto shape = statisticsType(getX()).getShape();
-  context.launch(Kernel::RmsNorm,
-                 {getX(), getGamma(), getResult(),
-                  ExecOperand::scratchBuffer(
-                      BufferType(DataType::F32, {shape[0], shape[1]}))},
-                 {}, {value(getEpsilonAttr()), value(getOffsetAttr())});
+  const auto rows = statisticsOf(getX()).getShape();
+  const BufferType statistics =
+      rows.size() == 3 ? BufferType(DataType::F32, {rows[0], rows[1], rows[2]})
+                       : BufferType(DataType::F32, {rows[0], rows[1]});
+  context.launch(
+      Kernel::RmsNorm,
+      {getX(), getGamma(), getResult(), ExecOperand::scratchBuffer(statistics)},
+      {}, {value(getEpsilonAttr()), value(getOffsetAttr())});
   return success();
 }
 
 Operation *RmsNormOp::expandForTraining(OpBuilder &builder) {
   auto expanded = RmsNormStatsOp::create(
-      builder, getLoc(),
-      TypeRange{getResult().getType(), statisticsType(getX())}, getX(),
-      getGamma(), getEpsilonAttr(), getOffsetAttr());
+      builder, getLoc(), TypeRange{getResult().getType(), statisticsOf(getX())},
+      getX(), getGamma(), getEpsilonAttr(), getOffsetAttr());
   getResult().replaceAllUsesWith(expanded.getResult());
   erase();
   return expanded;
@@ -168,7 +164,7 @@ LogicalResult RmsNormStatsOp::lowerToExec(ExecContext &context) {
 void RmsNormStatsOp::buildGradient(GradientContext &context) {
   auto grad = RmsNormGradOp::create(
       context.builder(), getLoc(),
-      TypeRange{getX().getType(), gradientType(getGamma())},
+      TypeRange{gradientType(getX()), gradientType(getGamma())},
       context.gradientOf(getResult()), context.use(getX()),
       context.use(getGamma()), context.use(getRstd()), Value(),
       getOffsetAttr());
@@ -197,4 +193,36 @@ LogicalResult AddRmsNormOp::lowerToExec(ExecContext &context) {
       {getLhs(), getRhs(), getGamma(), getSum(), getResult(), getRstd()}, {},
       {value(getEpsilonAttr()), value(getOffsetAttr())});
   return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Sharding rules that depend on the operands
+//===----------------------------------------------------------------------===//
+
+/// The letters of x: `bsF`, or `bshF` of a tensor with heads.
+static std::string rowsOf(Value x) {
+  return cast<RankedTensorType>(x.getType()).getRank() == 4 ? "bsh" : "bs";
+}
+
+ShardingRule RmsNormOp::getShardingRule() {
+  const std::string rows = rowsOf(getX());
+  return ShardingRule::parse(rows + "F, F -> " + rows + "F");
+}
+
+ShardingRule RmsNormStatsOp::getShardingRule() {
+  const std::string rows = rowsOf(getX());
+  return ShardingRule::parse(rows + "F, F -> " + rows + "F, " + rows);
+}
+
+ShardingRule RmsNormGradOp::getShardingRule() {
+  const std::string rows = rowsOf(getX());
+  return ShardingRule::parse("*" + rows + "F, " + rows + "F, F, " + rows +
+                             (getOnto() ? ", " + rows + "F" : "") + " -> " +
+                             rows + "F, F");
+}
+
+ShardingRule LayerNormGradOp::getShardingRule() {
+  return ShardingRule::parse(getOnto()
+                                 ? "*bsF, bsF, F, bs, bs, bsF -> bsF, F, F"
+                                 : "*bsF, bsF, F, bs, bs -> bsF, F, F");
 }

@@ -248,6 +248,7 @@ void TfmDialect::initialize() {
 #define GET_OP_LIST
 #include "dialects/tfm/TfmOps.cpp.inc"
       >();
+  attachConversionInterfaces(getContext());
 }
 
 //===----------------------------------------------------------------------===//
@@ -274,10 +275,37 @@ OpCost mega::tfm::streamingCost(Operation *op) {
   return cost;
 }
 
-RankedTensorType mega::tfm::gradientType(Value parameter) {
-  const auto type = cast<RankedTensorType>(parameter.getType());
-  return RankedTensorType::get(
-      type.getShape(), Float32Type::get(type.getContext()), type.getEncoding());
+RankedTensorType mega::tfm::gradientType(Value forward) {
+  const auto type = cast<RankedTensorType>(forward.getType());
+  const bool parameter =
+      isa_and_nonnull<ParamOp, UseOp>(forward.getDefiningOp());
+  const auto result = RankedTensorType::get(
+      type.getShape(),
+      parameter ? Float32Type::get(type.getContext()) : type.getElementType());
+  const dist::LayoutAttr layout = dist::layoutOf(type);
+  if (!layout) {
+    return result;
+  }
+  // A maximum has no gradient; nobody asks for its type.
+  auto dual = layout.getLayout().dual();
+  return dist::withLayout(
+      result,
+      dual.isOk() ? dist::LayoutAttr::get(type.getContext(), *dual) : layout);
+}
+
+RankedTensorType mega::tfm::statisticsType(Value x, ArrayRef<int> dims) {
+  const auto type = cast<RankedTensorType>(x.getType());
+  SmallVector<int64_t> shape;
+  for (int dim : dims) {
+    shape.push_back(type.getDimSize(dim));
+  }
+  const auto result =
+      RankedTensorType::get(shape, Float32Type::get(type.getContext()));
+  const dist::LayoutAttr layout = dist::layoutOf(type);
+  return layout ? dist::withLayout(result, dist::LayoutAttr::get(
+                                               type.getContext(),
+                                               layout.getLayout().select(dims)))
+                : result;
 }
 
 LogicalResult mega::tfm::verifySoftcap(Operation *op, FloatAttr cap) {

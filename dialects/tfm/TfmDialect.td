@@ -35,15 +35,24 @@ def Tfm_Heads : TensorRankOf<[F32, BF16], [4]>;
 def Tfm_Vector : TensorRankOf<[F32, BF16], [1]>;
 def Tfm_Matrix : TensorRankOf<[F32, BF16], [2]>;
 def Tfm_Ids : TensorRankOf<[I32], [2]>;
-def Tfm_Statistics : TensorRankOf<[F32], [2]>;
+// One f32 per row, or per row and head.
+def Tfm_Statistics : TensorRankOf<[F32], [2, 3]>;
 def Tfm_Scalar : TensorRankOf<[F32], [0]>;
 def Tfm_Count : TensorRankOf<[I64], [0]>;
 def Tfm_SquareSum : TensorRankOf<[F64], [0]>;
 
-// An op that computes: pure, with a cost and a lowering.
+// An op that computes: pure, with a cost, a lowering and a sharding rule. The
+// rule is in the notation of runtime/plan/ShardingRule.h; without one, because it
+// depends on the operands, the op's .cpp has getShardingRule().
 class Tfm_MathOp<string mnemonic, list<Trait> traits = []>
     : Tfm_Op<mnemonic, [Pure, DeclareOpInterfaceMethods<Cost>,
-                        DeclareOpInterfaceMethods<LowerToExec>] # traits>;
+                        DeclareOpInterfaceMethods<LowerToExec>,
+                        DeclareOpInterfaceMethods<Sharded>] # traits> {
+  string shardingRule = "";
+  let extraClassDefinition = !if(!empty(shardingRule), "",
+    "::mega::ShardingRule $cppClass::getShardingRule() {\n" #
+    "  return ::mega::ShardingRule::parse(\"" # shardingRule # "\");\n}\n");
+}
 
 // One that can stand in a model: it also has a gradient.
 class Tfm_LayerOp<string mnemonic, list<Trait> traits = []>

@@ -41,6 +41,21 @@ def Cost : OpInterface<"Cost"> {
   ];
 }
 
+def Sharded : OpInterface<"Sharded"> {
+  let cppNamespace = "::mega::tfm";
+  let description = [{
+    Which layouts an op may have on a mesh: how the dimensions of its operands
+    and results belong together, and in what it is linear. One notation for all
+    ops, read by one check (runtime/plan/ShardingRule.h).
+  }];
+  let methods = [
+    InterfaceMethod<[{
+        The rule, with an entry for every operand and result, in order.
+      }],
+      "::mega::ShardingRule", "getShardingRule", (ins)>
+  ];
+}
+
 def Randomized : OpInterface<"Randomized"> {
   let cppNamespace = "::mega::tfm";
   let description = [{

@@ -21,6 +21,7 @@ def Tfm_EmbeddingOp : Tfm_LayerOp<"embedding", [
     }
     ```
   }];
+  let shardingRule = "=bs, *vh -> bsh";
   let arguments = (ins Tfm_Ids:$ids, Tfm_Matrix:$table);
   let results = (outs Tfm_Activation:$result);
   let assemblyFormat = [{
@@ -45,6 +46,7 @@ def Tfm_AddPositionsOp : Tfm_LayerOp<"add_positions"> {
     }
     ```
   }];
+  let shardingRule = "+bsh, +Ph -> bsh";
   let arguments = (ins Tfm_Activation:$x, Tfm_Matrix:$table);
   let results = (outs Tfm_Activation:$result);
   let assemblyFormat = [{
@@ -71,6 +73,7 @@ def Tfm_LayerNormOp : Tfm_ExpandedLayerOp<"layer_norm", [
     }
     ```
   }];
+  let shardingRule = "bsF, F, F -> bsF";
   let arguments = (ins Tfm_Activation:$x, Tfm_Vector:$gamma, Tfm_Vector:$beta,
                        F64Attr:$epsilon);
   let results = (outs Tfm_Activation:$result);
@@ -130,6 +133,7 @@ def Tfm_LinearOp : Tfm_LayerOp<"linear"> {
     }
     ```
   }];
+  let shardingRule = "*bsi, *oi -> bso";
   let arguments = (ins Tfm_Activation:$x, Tfm_Matrix:$weight,
                        OptionalAttr<I64Attr>:$group);
   let results = (outs Tfm_Activation:$result);
@@ -155,6 +159,7 @@ def Tfm_AddBiasOp : Tfm_LayerOp<"add_bias", [AllTypesMatch<["x", "result"]>]> {
     }
     ```
   }];
+  let shardingRule = "+bso, +o -> bso";
   let arguments = (ins Tfm_Activation:$x, Tfm_Vector:$bias);
   let results = (outs Tfm_Activation:$result);
   let assemblyFormat =
@@ -174,6 +179,7 @@ def Tfm_GeluOp : Tfm_LayerOp<"gelu", [AllTypesMatch<["x", "result"]>]> {
     }
     ```
   }];
+  let shardingRule = "bsf -> bsf";
   let arguments = (ins Tfm_Activation:$x, Tfm_GeluKindAttr:$kind);
   let results = (outs Tfm_Activation:$result);
   let assemblyFormat = "$x $kind attr-dict `:` type($x)";
@@ -191,6 +197,7 @@ def Tfm_SiluOp : Tfm_LayerOp<"silu", [AllTypesMatch<["x", "result"]>]> {
     }
     ```
   }];
+  let shardingRule = "bsf -> bsf";
   let arguments = (ins Tfm_Activation:$x);
   let results = (outs Tfm_Activation:$result);
   let assemblyFormat = "$x attr-dict `:` type($x)";
@@ -208,6 +215,7 @@ def Tfm_GatedOp : Tfm_LayerOp<"gated", [AllTypesMatch<["gate", "up", "result"]>]
     }
     ```
   }];
+  let shardingRule = "bsf, *bsf -> bsf";
   let arguments = (ins Tfm_GateKindAttr:$kind, Tfm_Activation:$gate,
                        Tfm_Activation:$up);
   let results = (outs Tfm_Activation:$result);
@@ -249,6 +257,7 @@ def Tfm_ScaleOp : Tfm_LayerOp<"scale", [AllTypesMatch<["x", "result"]>]> {
     }
     ```
   }];
+  let shardingRule = "*bsh -> bsh";
   let arguments = (ins Tfm_Activation:$x, F64Attr:$factor);
   let results = (outs Tfm_Activation:$result);
   let assemblyFormat =
@@ -276,6 +285,7 @@ def Tfm_DropoutOp : Tfm_LayerOp<"dropout", [
     }
     ```
   }];
+  let shardingRule = "*bsh -> bsh";
   let arguments = (ins StrAttr:$name, Tfm_Activation:$x, F64Attr:$p,
                        OptionalAttr<I64Attr>:$key);
   let results = (outs Tfm_Activation:$result);
@@ -301,6 +311,7 @@ def Tfm_SplitHeadsOp : Tfm_LayerOp<"split_heads"> {
     }
     ```
   }];
+  let shardingRule = "*bsh -> bshD";
   let arguments = (ins Tfm_Activation:$x);
   let results = (outs Tfm_Heads:$result);
   let assemblyFormat = "$x attr-dict `:` type($x) `->` type($result)";
@@ -322,6 +333,7 @@ def Tfm_MergeHeadsOp : Tfm_LayerOp<"merge_heads"> {
     }
     ```
   }];
+  let shardingRule = "*bshD -> bsh";
   let arguments = (ins Tfm_Heads:$x);
   let results = (outs Tfm_Activation:$result);
   let assemblyFormat = "$x attr-dict `:` type($x) `->` type($result)";
@@ -373,6 +385,7 @@ def Tfm_RopeOp : Tfm_LayerOp<"rope", [AllTypesMatch<["x", "result"]>]> {
     }
     ```
   }];
+  let shardingRule = "*bshD -> bshD";
   let arguments = (ins Tfm_Heads:$x, F64Attr:$base,
                        OptionalAttr<Tfm_RopeScalingAttr>:$scaling,
                        UnitAttr:$inverse);
@@ -409,6 +422,7 @@ def Tfm_AttentionOp : Tfm_ExpandedLayerOp<"attention", [
     }
     ```
   }];
+  let shardingRule = "bShD, bShD, *bShD -> bShD";
   let arguments = (ins Tfm_Heads:$q, Tfm_Heads:$k, Tfm_Heads:$v,
                        UnitAttr:$causal, OptionalAttr<I64Attr>:$window,
                        F64Attr:$scale,
@@ -462,7 +476,7 @@ def Tfm_CrossEntropyOp : Tfm_Op<"cross_entropy", [Pure]> {
 //===----------------------------------------------------------------------===//
 
 def Tfm_HeadStatsOp : Tfm_LayerOp<"head_stats", [
-    AllTypesMatch<["max", "sum", "target"]>,
+    AllShapesMatch<["max", "sum", "target"]>,
     DeclareOpInterfaceMethods<IndexesByIds>]> {
   let summary = "Statistics of the logits x w^T per token";
   let description = [{
@@ -473,11 +487,13 @@ def Tfm_HeadStatsOp : Tfm_LayerOp<"head_stats", [
     ```mlir
     func.func @f(%x: tensor<2x8x64xf32>, %w: tensor<257x64xf32>, %l: tensor<2x8xi32>) {
       %m, %s, %t = tfm.head_stats %x, %w, %l ignore(-100)
-        : tensor<2x8x64xf32>, tensor<257x64xf32>, tensor<2x8xi32> -> tensor<2x8xf32>
+        : tensor<2x8x64xf32>, tensor<257x64xf32>, tensor<2x8xi32>
+        -> tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>
       return
     }
     ```
   }];
+  let shardingRule = "bsI, vI, =bs -> ^bs, bs, bs";
   let arguments = (ins Tfm_Activation:$x, Tfm_Matrix:$weight, Tfm_Ids:$labels,
                        I64Attr:$ignore,
                        DefaultValuedAttr<F64Attr, "0.0">:$softcap);
@@ -486,28 +502,32 @@ def Tfm_HeadStatsOp : Tfm_LayerOp<"head_stats", [
   let assemblyFormat = [{
     $x `,` $weight `,` $labels `ignore` `(` $ignore `)`
     (`softcap` `(` custom<Float>($softcap)^ `)`)? attr-dict
-    `:` type($x) `,` type($weight) `,` type($labels) `->` type($max)
+    `:` type($x) `,` type($weight) `,` type($labels) `->` type($max) `,`
+    type($sum) `,` type($target)
   }];
 }
 
 def Tfm_HeadRescaleOp : Tfm_LayerOp<"head_rescale", [
-    AllTypesMatch<["sum", "max_local", "max_global", "result"]>]> {
+    AllTypesMatch<["sum", "result"]>,
+    AllShapesMatch<["sum", "max_local", "max_global"]>]> {
   let summary = "A sum of exponentials relative to another maximum";
   let description = [{
     `sum * exp(max_local - max_global)`.
 
     ```mlir
     func.func @f(%s: tensor<2x8xf32>) {
-      %r = tfm.head_rescale %s, %s, %s : tensor<2x8xf32>
+      %r = tfm.head_rescale %s, %s, %s : tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>
       return
     }
     ```
   }];
+  let shardingRule = "*bs, ~bs, =bs -> bs";
   let arguments = (ins Tfm_Statistics:$sum, Tfm_Statistics:$max_local,
                        Tfm_Statistics:$max_global);
   let results = (outs Tfm_Statistics:$result);
   let assemblyFormat =
-    "$sum `,` $max_local `,` $max_global attr-dict `:` type($sum)";
+    "$sum `,` $max_local `,` $max_global attr-dict `:` type($sum) `,` "
+    "type($max_local) `,` type($max_global)";
   let hasFolder = 1;
 }
 
@@ -525,6 +545,7 @@ def Tfm_HeadLossOp : Tfm_LayerOp<"head_loss", [
     }
     ```
   }];
+  let shardingRule = "=bs, bs, bs, =bs -> ";
   let arguments = (ins Tfm_Statistics:$max, Tfm_Statistics:$sum,
                        Tfm_Statistics:$target, Tfm_Ids:$labels,
                        I64Attr:$ignore);

@@ -24,6 +24,7 @@ def Tfm_LayerNormStatsOp : Tfm_LayerOp<"layer_norm_stats", [
     }
     ```
   }];
+  let shardingRule = "bsF, F, F -> bsF, bs, bs";
   let arguments = (ins Tfm_Activation:$x, Tfm_Vector:$gamma, Tfm_Vector:$beta,
                        F64Attr:$epsilon);
   let results = (outs Tfm_Activation:$result, Tfm_Statistics:$mean,
@@ -39,7 +40,7 @@ def Tfm_RmsNormStatsOp : Tfm_LayerOp<"rms_norm_stats", [
   let summary = "tfm.rms_norm with its reciprocal norms";
   let description = [{
     Also yields `1 / sqrt(mean(x^2) + epsilon)` of every row; of a tensor with heads
-    `[batch, sequence * heads]`. Read by tfm.rms_norm_grad.
+    `[batch, sequence, heads]`. Read by tfm.rms_norm_grad.
 
     ```mlir
     func.func @f(%x: tensor<2x8x64xf32>, %g: tensor<64xf32>) {
@@ -75,6 +76,7 @@ def Tfm_AddLayerNormOp : Tfm_MathOp<"add_layer_norm", [
     }
     ```
   }];
+  let shardingRule = "bsF, bsF, F, F -> bsF, bsF, bs, bs";
   let arguments = (ins Tfm_Activation:$lhs, Tfm_Activation:$rhs,
                        Tfm_Vector:$gamma, Tfm_Vector:$beta, F64Attr:$epsilon);
   let results = (outs Tfm_Activation:$sum, Tfm_Activation:$result,
@@ -100,6 +102,7 @@ def Tfm_AddRmsNormOp : Tfm_MathOp<"add_rms_norm", [
     }
     ```
   }];
+  let shardingRule = "bsF, bsF, F -> bsF, bsF, bs";
   let arguments = (ins Tfm_Activation:$lhs, Tfm_Activation:$rhs,
                        Tfm_Vector:$gamma, F64Attr:$epsilon,
                        DefaultValuedAttr<F64Attr, "0.0">:$offset);
@@ -126,6 +129,7 @@ def Tfm_BiasGeluOp : Tfm_MathOp<"bias_gelu", [
     }
     ```
   }];
+  let shardingRule = "bsf, f -> bsf, bsf";
   let arguments = (ins Tfm_Activation:$x, Tfm_Vector:$bias,
                        Tfm_GeluKindAttr:$kind);
   let results = (outs Tfm_Activation:$sum, Tfm_Activation:$result);
@@ -165,17 +169,17 @@ def Tfm_AttentionStatsOp : Tfm_LayerOp<"attention_stats", [
     AllTypesMatch<["q", "result"]>, AllTypesMatch<["k", "v"]>]> {
   let summary = "tfm.attention with the log-sum-exp of every row";
   let description = [{
-    `lse[b * heads + h, s]` is the log-sum-exp of row s of the scaled, masked
-    scores: all that tfm.attention_grad needs to recompute a probability.
+    `lse[b, h, s]` is the log-sum-exp of row s of the scaled, masked scores: all that tfm.attention_grad needs to recompute a probability.
 
     ```mlir
     func.func @f(%q: tensor<2x8x4x16xf32>) {
       %y, %l = tfm.attention_stats %q, %q, %q causal scale(0.25)
-        : tensor<2x8x4x16xf32>, tensor<2x8x4x16xf32> -> tensor<8x8xf32>
+        : tensor<2x8x4x16xf32>, tensor<2x8x4x16xf32> -> tensor<2x4x8xf32>
       return
     }
     ```
   }];
+  let shardingRule = "bShD, bShD, *bShD -> bShD, bhS";
   let arguments = (ins Tfm_Heads:$q, Tfm_Heads:$k, Tfm_Heads:$v,
                        UnitAttr:$causal, OptionalAttr<I64Attr>:$window,
                        F64Attr:$scale,
@@ -211,6 +215,7 @@ def Tfm_EmbeddingGradOp : Tfm_GradOp<"embedding_grad",
     occurs twice gets the same bits in every run. Rows no token names stay as they
     are.
   }];
+  let shardingRule = "=bs, *bsh -> vh";
   let arguments = (ins Tfm_Ids:$ids, Tfm_Activation:$grad);
   let results = (outs Tfm_Matrix:$grad_table);
 }
@@ -221,6 +226,7 @@ def Tfm_PositionsGradOp : Tfm_GradOp<"positions_grad",
     `grad_table[s] += sum over b of grad[b, s]`; rows from the sequence length on
     stay as they are.
   }];
+  let shardingRule = "*bsh -> Ph";
   let arguments = (ins Tfm_Activation:$grad);
   let results = (outs Tfm_Matrix:$grad_table);
 }
@@ -259,9 +265,8 @@ def Tfm_RmsNormGradOp : Tfm_GradOp<"rms_norm_grad",
   let results = (outs Tfm_Float:$grad_x, Tfm_Vector:$grad_gamma);
 }
 
-def Tfm_LinearInputGradOp : Tfm_Op<"linear_input_grad", [
-    Pure, DeclareOpInterfaceMethods<Cost>,
-    DeclareOpInterfaceMethods<LowerToExec>, AttrSizedOperandSegments]> {
+def Tfm_LinearInputGradOp : Tfm_MathOp<"linear_input_grad", [
+    AttrSizedOperandSegments]> {
   let summary = "Gradient of x of one linear, or of a group of them";
   let description = [{
     `grad_x = sum over the group of grad weight`, plus `onto` when given: one
@@ -280,9 +285,7 @@ def Tfm_LinearInputGradOp : Tfm_Op<"linear_input_grad", [
   }];
 }
 
-def Tfm_LinearWeightGradOp : Tfm_Op<"linear_weight_grad", [
-    Pure, DeclareOpInterfaceMethods<Cost>,
-    DeclareOpInterfaceMethods<LowerToExec>]> {
+def Tfm_LinearWeightGradOp : Tfm_MathOp<"linear_weight_grad"> {
   let summary = "Gradients of the weights of one linear, or of a group of them";
   let description = [{
     `grad_weight += grad^T x` for each gradient, batch and sequence being the
@@ -301,6 +304,7 @@ def Tfm_BiasGradOp : Tfm_GradOp<"bias_grad", "Gradient of a bias"> {
   let description = [{
     `grad_bias += sum over batch and sequence of grad`.
   }];
+  let shardingRule = "*bso -> o";
   let arguments = (ins Tfm_Activation:$grad);
   let results = (outs Tfm_Vector:$grad_bias);
 }
@@ -312,6 +316,7 @@ def Tfm_GeluGradOp : Tfm_MathOp<"gelu_grad", [
     `grad * gelu'(x)`, where `gelu'(x) = Phi(x) + x * phi(x)` for `erf`, and the
     derivative of the tanh form for `tanh`.
   }];
+  let shardingRule = "*bsf, bsf -> bsf";
   let arguments = (ins Tfm_Activation:$grad, Tfm_Activation:$x,
                        Tfm_GeluKindAttr:$kind);
   let results = (outs Tfm_Activation:$result);
@@ -324,6 +329,7 @@ def Tfm_SiluGradOp : Tfm_MathOp<"silu_grad", [
   let description = [{
     `grad * s * (1 + x * (1 - s))` with `s = sigmoid(x)`.
   }];
+  let shardingRule = "*bsf, bsf -> bsf";
   let arguments = (ins Tfm_Activation:$grad, Tfm_Activation:$x);
   let results = (outs Tfm_Activation:$result);
   let assemblyFormat = "$grad `,` $x attr-dict `:` type($grad)";
@@ -335,6 +341,7 @@ def Tfm_GatedGradOp : Tfm_MathOp<"gated_grad", [
   let description = [{
     `grad_gate = grad * up * act'(gate)`, `grad_up = grad * act(gate)`.
   }];
+  let shardingRule = "*bsf, bsf, bsf -> bsf, bsf";
   let arguments = (ins Tfm_GateKindAttr:$kind, Tfm_Activation:$grad,
                        Tfm_Activation:$gate, Tfm_Activation:$up);
   let results = (outs Tfm_Activation:$grad_gate, Tfm_Activation:$grad_up);
@@ -357,6 +364,7 @@ def Tfm_AttentionGradOp : Tfm_MathOp<"attention_grad", [
     head. With dropout the mask of the forward is drawn again and applied to
     the `P` of `grad_v` and to `grad v^T`.
   }];
+  let shardingRule = "*bShD, bShD, bShD, bShD, bShD, bhS -> bShD, bShD, bShD";
   let arguments = (ins Tfm_Heads:$grad, Tfm_Heads:$q, Tfm_Heads:$k,
                        Tfm_Heads:$v, Tfm_Heads:$out, Tfm_Statistics:$lse,
                        UnitAttr:$causal, OptionalAttr<I64Attr>:$window,
@@ -382,6 +390,7 @@ def Tfm_HeadLossGradOp : Tfm_GradOp<"head_loss_grad",
     `grad_sum = seed / sum`, `grad_target = -seed`, both exactly 0 where the label
     is `ignore`.
   }];
+  let shardingRule = "*, bs, =bs -> bs, bs";
   let arguments = (ins Tfm_Scalar:$seed, Tfm_Statistics:$sum, Tfm_Ids:$labels,
                        I64Attr:$ignore);
   let results = (outs Tfm_Statistics:$grad_sum, Tfm_Statistics:$grad_target);
@@ -389,11 +398,13 @@ def Tfm_HeadLossGradOp : Tfm_GradOp<"head_loss_grad",
 
 def Tfm_HeadRescaleGradOp : Tfm_GradOp<"head_rescale_grad",
     "Gradient of the sum of tfm.head_rescale", [
-    AllTypesMatch<["grad", "max_local", "max_global", "result"]>]> {
+    AllTypesMatch<["grad", "result"]>,
+    AllShapesMatch<["grad", "max_local", "max_global"]>]> {
   let description = [{
     `result = grad * exp(max_local - max_global)`; no gradient flows to the maxima,
     which only shift exponents.
   }];
+  let shardingRule = "*bs, ~bs, =bs -> bs";
   let arguments = (ins Tfm_Statistics:$grad, Tfm_Statistics:$max_local,
                        Tfm_Statistics:$max_global);
   let results = (outs Tfm_Statistics:$result);
@@ -408,6 +419,7 @@ def Tfm_HeadStatsGradOp : Tfm_GradOp<"head_stats_grad",
     `grad_x = grad_z weight`; `grad_weight += grad_z^T x`. With a soft cap c,
     z is `c * tanh(x weight^T / c)` and its gradient passes `1 - (z / c)^2`.
   }];
+  let shardingRule = "bsI, vI, =bs, ~bs, +bs, +bs -> bsI, vI";
   let arguments = (ins Tfm_Activation:$x, Tfm_Matrix:$weight, Tfm_Ids:$labels,
                        Tfm_Statistics:$max, Tfm_Statistics:$grad_sum,
                        Tfm_Statistics:$grad_target, I64Attr:$ignore,

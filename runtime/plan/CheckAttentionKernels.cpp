@@ -29,7 +29,7 @@ Status rope(Signature s) {
   return expectRange("inverse", s.integers[0], 0, 1);
 }
 
-/// q [B,S,H,D], k and v [B,S,KV,D], statistics [B*H, S].
+/// q [B,S,H,D], k and v [B,S,KV,D], statistics [B,H,S].
 static Status attentionShapes(Signature s, int q, int k, int v, int lse) {
   const BufferType &tq = s.operands[q];
   const BufferType &tk = s.operands[k];
@@ -45,8 +45,8 @@ static Status attentionShapes(Signature s, int q, int k, int v, int lse) {
                     toString(tq), kMaxBf16HeadDim);
   }
   const BufferType &tl = s.operands[lse];
-  if (tl.type != DataType::F32 || tl.rank != 2 ||
-      tl.dims[0] != tq.dims[0] * tq.dims[2] || tl.dims[1] != tq.dims[1] ||
+  if (tl.type != DataType::F32 || tl.rank != 3 || tl.dims[0] != tq.dims[0] ||
+      tl.dims[1] != tq.dims[2] || tl.dims[2] != tq.dims[1] ||
       !tl.isContiguous()) {
     return mismatch("the log-sum-exp", tl, "the query", tq);
   }

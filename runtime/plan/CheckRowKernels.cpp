@@ -26,13 +26,13 @@ Status layerNormGrad(Signature s) {
 }
 
 /// A norm over the last dimension: of [B, S, hidden], or per head of
-/// [B, S, heads, dim] (qk-norm), where the statistics are [B, S*heads].
+/// [B, S, heads, dim] (qk-norm), where the statistics are [B, S, heads].
 static int64_t normDim(const BufferType &x) { return x.dims[x.rank - 1]; }
 
 static Status expectNormStatistics(Signature s, int of, int index) {
   const BufferType &x = s.operands[of];
   const BufferType &type = s.operands[index];
-  if (type.type != DataType::F32 || type.rank != 2 ||
+  if (type.type != DataType::F32 || type.rank != x.rank - 1 ||
       type.elements() * normDim(x) != x.elements()) {
     return badInput("operand {} is {}, expected one f32 for each {} elements "
                     "of operand {}",

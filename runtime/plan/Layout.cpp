@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cassert>
 
 namespace mega {
@@ -153,6 +154,71 @@ Status Layout::verify(int tensorRank) const {
   return Status::ok();
 }
 
+Layout Layout::select(std::span<const int> picked) const {
+  Layout result = *this;
+  result.dims = {};
+  result.rank = 0;
+  for (size_t i = 0; rank != 0 && i < picked.size(); ++i) {
+    result.dims[i] = dims[static_cast<size_t>(picked[i])];
+    if (result.dims[i].count != 0) {
+      result.rank = static_cast<uint8_t>(picked.size());
+    }
+  }
+  return result;
+}
+
+int64_t Layout::shards(int dim, const Mesh &mesh) const {
+  int64_t pieces = 1;
+  if (dim < rank) {
+    for (int i = 0; i < dims[dim].count; ++i) {
+      pieces *= mesh.size(dims[dim].axes[i]);
+    }
+  }
+  return pieces;
+}
+
+int64_t Layout::shard(int dim, const Mesh &mesh, int64_t rankNumber) const {
+  int64_t index = 0;
+  if (dim < rank) {
+    for (int i = 0; i < dims[dim].count; ++i) {
+      const Axis axis = dims[dim].axes[i];
+      index = index * mesh.size(axis) + mesh.coordinate(rankNumber, axis);
+    }
+  }
+  return index;
+}
+
+int64_t Layout::localExtent(int dim, int64_t extent, const Mesh &mesh) const {
+  const int64_t padded =
+      dim < rank && dims[dim].padded != 0 ? dims[dim].padded : extent;
+  return padded / shards(dim, mesh);
+}
+
+Status Layout::verify(const Mesh &mesh, std::span<const int64_t> shape) const {
+  MEGA_RETURN_IF_ERROR(verify(static_cast<int>(shape.size())));
+  for (int i = 0; i < kAxisCount; ++i) {
+    const auto axis = static_cast<Axis>(i);
+    if (state(axis) != State::Invariant && mesh.size(axis) == 1) {
+      return badInput("{} has one rank, so no tensor is {} over it", name(axis),
+                      name(state(axis)));
+    }
+  }
+  for (int d = 0; d < rank; ++d) {
+    const int64_t pieces = shards(d, mesh);
+    const int64_t extent = dims[d].padded != 0 ? dims[d].padded : shape[d];
+    if (extent < shape[d]) {
+      return badInput("dimension {} is padded to {} but has extent {}", d,
+                      extent, shape[d]);
+    }
+    if (extent % pieces != 0) {
+      return badInput("dimension {} of extent {} does not divide into {} "
+                      "pieces (pad it to {})",
+                      d, extent, pieces, (extent / pieces + 1) * pieces);
+    }
+  }
+  return Status::ok();
+}
+
 std::string Layout::str() const {
   std::string text;
   if (rank != 0) {
@@ -183,6 +249,119 @@ std::string Layout::str() const {
                        reduction == Reduction::Sum ? "" : name(reduction)));
   }
   return text;
+}
+
+namespace {
+
+/// Axes of `dim` from position `first` on.
+std::vector<Axis> suffix(const Layout &layout, int dim, int first) {
+  std::vector<Axis> axes;
+  for (int i = first; dim < layout.rank && i < layout.dims[dim].count; ++i) {
+    axes.push_back(layout.dims[dim].axes[i]);
+  }
+  return axes;
+}
+
+/// What the dimensions of two layouts say about a change.
+struct DimensionChanges {
+  int from = -1;
+  int to = -1;
+  std::vector<Axis> removed;
+  std::vector<Axis> added;
+};
+
+StatusOr<DimensionChanges> compareDimensions(const Layout &from,
+                                             const Layout &to) {
+  DimensionChanges changes;
+  for (int d = 0; d < std::max(from.rank, to.rank); ++d) {
+    const std::vector<Axis> before = suffix(from, d, 0);
+    const std::vector<Axis> after = suffix(to, d, 0);
+    const auto common =
+        std::mismatch(before.begin(), before.end(), after.begin(), after.end());
+    const auto kept = static_cast<int>(common.first - before.begin());
+    std::vector<Axis> removed = suffix(from, d, kept);
+    std::vector<Axis> added = suffix(to, d, kept);
+    for (Axis axis : removed) {
+      if (to.shardedDim(axis) == d) {
+        return badInput("dimension {} keeps axis {} in another place: only the "
+                        "minor-most axes of a dimension come and go",
+                        d, name(axis));
+      }
+    }
+    const int64_t padBefore = before.empty() ? 0 : from.dims[d].padded;
+    const int64_t padAfter = after.empty() ? 0 : to.dims[d].padded;
+    if (!before.empty() && !after.empty() && padBefore != padAfter) {
+      return badInput("the padding of dimension {} changes from {} to {}", d,
+                      padBefore, padAfter);
+    }
+    if (!removed.empty()) {
+      if (changes.from >= 0) {
+        return badInput("dimensions {} and {} lose axes at once", changes.from,
+                        d);
+      }
+      changes.from = d;
+      changes.removed = std::move(removed);
+    }
+    if (!added.empty()) {
+      if (changes.to >= 0) {
+        return badInput("dimensions {} and {} gain axes at once", changes.to,
+                        d);
+      }
+      changes.to = d;
+      changes.added = std::move(added);
+    }
+  }
+  return changes;
+}
+
+} // namespace
+
+StatusOr<LayoutChange> changeBetween(const Layout &from, const Layout &to) {
+  LayoutChange change;
+  MEGA_ASSIGN_OR_RETURN(DimensionChanges dimensions,
+                        compareDimensions(from, to));
+  if (from.partial != 0 && to.partial != 0 && from.reduction != to.reduction) {
+    return badInput("partial changes from {} to {}", name(from.reduction),
+                    name(to.reduction));
+  }
+  std::optional<Axis> first;
+  for (int i = 0; i < kAxisCount; ++i) {
+    const auto axis = static_cast<Axis>(i);
+    const State before = from.state(axis);
+    const State after = to.state(axis);
+    if (before == after && from.shardedDim(axis) == to.shardedDim(axis)) {
+      continue;
+    }
+    const std::optional<Conversion> step = conversion(before, after);
+    if (!step) {
+      return badInput("no conversion takes {} to {}", name(before),
+                      name(after));
+    }
+    if (first && (from.state(*first) != before || to.state(*first) != after)) {
+      return badInput("{} changes from {} to {} and {} from {} to {}: one "
+                      "conversion makes one kind of change",
+                      name(*first), name(from.state(*first)),
+                      name(to.state(*first)), name(axis), name(before),
+                      name(after));
+    }
+    first = first ? first : axis;
+    change.conversion = *step;
+    change.axes.push_back(axis);
+  }
+  change.fromDim = dimensions.from;
+  change.toDim = dimensions.to;
+  // The order of a dimension says more than that of the mesh.
+  if (!dimensions.removed.empty()) {
+    change.axes = dimensions.removed;
+    if (!dimensions.added.empty() && dimensions.added != dimensions.removed) {
+      return badInput("dimension {} gains its new axes in another order than "
+                      "dimension {} loses them",
+                      dimensions.to, dimensions.from);
+    }
+  } else if (!dimensions.added.empty()) {
+    change.axes = dimensions.added;
+  }
+  return change;
 }
 
 std::optional<Conversion> conversion(State from, State to) {

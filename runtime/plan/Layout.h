@@ -25,6 +25,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -99,6 +100,22 @@ struct Layout {
   /// Every axis in its dual state; refused for max, min and or.
   StatusOr<Layout> dual() const;
 
+  /// The layout of a tensor made of the dimensions `picked` of this one, in
+  /// their order.
+  Layout select(std::span<const int> picked) const;
+
+  /// How many pieces dimension `dim` is cut into.
+  int64_t shards(int dim, const Mesh &mesh) const;
+  /// Which of them `rank` holds: its coordinates on the dimension's axes as
+  /// digits, the major axis first.
+  int64_t shard(int dim, const Mesh &mesh, int64_t rank) const;
+  /// Elements of one piece of a dimension of `extent`, padding included: the
+  /// tensor is the pieces in order, cut off after `extent`.
+  int64_t localExtent(int dim, int64_t extent, const Mesh &mesh) const;
+  /// The rules that need sizes: axes have more than one rank, every dimension
+  /// (padded, if it is) divides into its pieces.
+  Status verify(const Mesh &mesh, std::span<const int64_t> shape) const;
+
   /// The rules that need no mesh: an axis occurs once, canonical spelling,
   /// `tensorRank` dimensions when any is stored.
   Status verify(int tensorRank) const;
@@ -129,6 +146,25 @@ std::string_view name(Conversion conversion);
 /// The conversion that takes a value from `from` to `to`; nothing when there
 /// is none (partial to partial). Shard to shard means another dimension.
 std::optional<Conversion> conversion(State from, State to);
+
+/// What one conversion does to a layout: the axes that change their state, all
+/// in the same way.
+struct LayoutChange {
+  Conversion conversion = Conversion::None;
+  /// In the order of the dimension they leave or enter, major to minor; sets in
+  /// mesh order.
+  std::vector<Axis> axes;
+  /// The dimension they stop splitting, and that they begin to split; or -1.
+  int fromDim = -1;
+  int toDim = -1;
+};
+
+/// The change from one layout of a tensor to another; None between equal
+/// layouts. Refused if no single conversion makes it: axes that change in
+/// different ways; partial to partial; axes that are not the minor-most of
+/// their dimension, before or after; another order or another padding of a
+/// dimension that stays split.
+StatusOr<LayoutChange> changeBetween(const Layout &from, const Layout &to);
 
 } // namespace mega
 

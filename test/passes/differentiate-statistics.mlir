@@ -33,9 +33,9 @@ tfm.block @rms_norm_of_heads(%x: !h) -> !h {
   %y = tfm.rms_norm %x, %g epsilon(1.0e-5) : !h, tensor<4xf32>
   tfm.yield %y : !h
 }
-// One statistic per head: 5 * 6 rows.
+// One statistic per row and head.
 // CHECK-LABEL: tfm.function @rms_norm_of_heads.forward
-// CHECK: tfm.rms_norm_stats {{.*}} -> tensor<2x30xf32>
+// CHECK: tfm.rms_norm_stats {{.*}} -> tensor<2x5x6xf32>
 
 tfm.block @attention(%q: !h, %k: !kv, %v: !kv) -> !h {
   %y = tfm.attention %q, %k, %v causal scale(0.5) : !h, !kv
@@ -44,14 +44,14 @@ tfm.block @attention(%q: !h, %k: !kv, %v: !kv) -> !h {
 // CHECK-LABEL: tfm.function @attention.eval
 // CHECK: tfm.attention %
 // CHECK-LABEL: tfm.function @attention.forward
-// CHECK: tfm.attention_stats {{.*}} -> tensor<12x5xf32>
+// CHECK: tfm.attention_stats {{.*}} -> tensor<2x6x5xf32>
 // CHECK-LABEL: tfm.function @attention.backward
 // CHECK: %[[Q:.*]], %[[K:.*]], %[[V:.*]] = tfm.attention_grad %{{.*}} causal scale(0.5)
 // CHECK: tfm.return %[[Q]], %[[K]], %[[V]]
 
 tfm.block @the_maximum_of_the_head_is_inactive(%x: !x, %l: tensor<2x5xi32>) -> tensor<f32> {
   %w = tfm.param "w" init(ones) : tensor<11x8xf32>
-  %m, %s, %t = tfm.head_stats %x, %w, %l ignore(-100) : !x, tensor<11x8xf32>, tensor<2x5xi32> -> !s
+  %m, %s, %t = tfm.head_stats %x, %w, %l ignore(-100) : !x, tensor<11x8xf32>, tensor<2x5xi32> -> !s, !s, !s
   %y = tfm.head_loss %m, %s, %t, %l ignore(-100) : !s, tensor<2x5xi32> -> tensor<f32>
   tfm.yield %y : tensor<f32>
 }

@@ -23,7 +23,7 @@ tfm.block @extended(%x: !x, %t: !t) -> !x {
 }
 tfm.block @head(%x: !x, %l: !t) -> tensor<f32> {
   %w = tfm.param "head" init(ones) : tensor<13x8xf32>
-  %m, %s, %t = tfm.head_stats %x, %w, %l ignore(-100) : !x, tensor<13x8xf32>, !t -> !s
+  %m, %s, %t = tfm.head_stats %x, %w, %l ignore(-100) : !x, tensor<13x8xf32>, !t -> !s, !s, !s
   %y = tfm.head_loss %m, %s, %t, %l ignore(-100) : !s, !t -> tensor<f32>
   tfm.yield %y : tensor<f32>
 }

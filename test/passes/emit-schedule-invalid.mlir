@@ -71,7 +71,7 @@ tfm.block @same(%t: !t) -> !t {
 tfm.block @all(%t: !t, %l: !t) -> tensor<f32> {
   %w = tfm.param "w" init(ones) : !w
   %x = tfm.embedding %t, %w : !t, !w -> !x
-  %m, %s, %g = tfm.head_stats %x, %w, %l ignore(-100) : !x, !w, !t -> !s
+  %m, %s, %g = tfm.head_stats %x, %w, %l ignore(-100) : !x, !w, !t -> !s, !s, !s
   %y = tfm.head_loss %m, %s, %g, %l ignore(-100) : !s, !t -> tensor<f32>
   tfm.yield %y : tensor<f32>
 }

@@ -21,7 +21,7 @@ tfm.block @full(%x: !x) -> !x {
 }
 tfm.block @head(%x: !x, %l: !t) -> tensor<f32> {
   %w = tfm.param "head" init(ones) : !w
-  %m, %s, %t = tfm.head_stats %x, %w, %l ignore(-100) : !x, !w, !t -> !s
+  %m, %s, %t = tfm.head_stats %x, %w, %l ignore(-100) : !x, !w, !t -> !s, !s, !s
   %y = tfm.head_loss %m, %s, %t, %l ignore(-100) : !s, !t -> tensor<f32>
   tfm.yield %y : tensor<f32>
 }

@@ -6,14 +6,14 @@
 // CHECK-NOT: tfm.head_rescale
 // CHECK: return %[[SUM]]
 func.func @a_rescale_to_the_same_maximum_folds(%sum: tensor<2x5xf32>, %max: tensor<2x5xf32>) -> tensor<2x5xf32> {
-  %r = tfm.head_rescale %sum, %max, %max : tensor<2x5xf32>
+  %r = tfm.head_rescale %sum, %max, %max : tensor<2x5xf32>, tensor<2x5xf32>, tensor<2x5xf32>
   return %r : tensor<2x5xf32>
 }
 
 // CHECK-LABEL: func.func @a_rescale_to_another_maximum_stays
 // CHECK: tfm.head_rescale
 func.func @a_rescale_to_another_maximum_stays(%sum: tensor<2x5xf32>, %a: tensor<2x5xf32>, %b: tensor<2x5xf32>) -> tensor<2x5xf32> {
-  %r = tfm.head_rescale %sum, %a, %b : tensor<2x5xf32>
+  %r = tfm.head_rescale %sum, %a, %b : tensor<2x5xf32>, tensor<2x5xf32>, tensor<2x5xf32>
   return %r : tensor<2x5xf32>
 }
 

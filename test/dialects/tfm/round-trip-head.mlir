@@ -16,10 +16,10 @@ func.func @logits_as_a_whole(%z: tensor<?x?x11xf32>, %l: tensor<?x?xi32>) {
 
 // CHECK-LABEL: func.func @logits_by_tiles
 func.func @logits_by_tiles(%x: !x, %w: !w, %l: !l, %other: !s) {
-  // CHECK: tfm.head_stats %{{.*}}, %{{.*}}, %{{.*}} ignore(-1) : tensor<2x5x8xf32>, tensor<11x8xf32>, tensor<2x5xi32> -> tensor<2x5xf32>
-  %m, %s, %t = tfm.head_stats %x, %w, %l ignore(-1) : !x, !w, !l -> !s
-  // CHECK: tfm.head_rescale %{{.*}}, %{{.*}}, %{{.*}} : tensor<2x5xf32>
-  %r = tfm.head_rescale %s, %m, %other : !s
+  // CHECK: tfm.head_stats %{{.*}}, %{{.*}}, %{{.*}} ignore(-1) : tensor<2x5x8xf32>, tensor<11x8xf32>, tensor<2x5xi32> -> tensor<2x5xf32>, tensor<2x5xf32>, tensor<2x5xf32>
+  %m, %s, %t = tfm.head_stats %x, %w, %l ignore(-1) : !x, !w, !l -> !s, !s, !s
+  // CHECK: tfm.head_rescale %{{.*}}, %{{.*}}, %{{.*}} : tensor<2x5xf32>, tensor<2x5xf32>, tensor<2x5xf32>
+  %r = tfm.head_rescale %s, %m, %other : !s, !s, !s
   // CHECK: tfm.head_loss %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} ignore(-1) : tensor<2x5xf32>, tensor<2x5xi32> -> tensor<f32>
   %y = tfm.head_loss %m, %r, %t, %l ignore(-1) : !s, !l -> tensor<f32>
   return

@@ -27,7 +27,7 @@ protected:
     Buffer k = random({b, n, s.kvHeads, d}, 2, width - s.kvHeads * d);
     Buffer v = random({b, n, s.kvHeads, d}, 3, width - s.kvHeads * d);
     Buffer out = zeros({b, n, s.heads, d}, 3);
-    Buffer lse = Buffer::zeros({b * s.heads, n});
+    Buffer lse = Buffer::zeros({b, s.heads, n});
     launch(Kernel::Attention, {&q, &k, &v, &out, &lse},
            {s.causal, s.window, name}, {s.scale, s.dropout, s.softcap});
     const auto expected =
@@ -39,7 +39,7 @@ protected:
 
     Buffer gradOut = random({b, n, s.heads, d}, 4, 5);
     Buffer gradQ = q, gradK = k, gradV = v;
-    Buffer delta = Buffer::zeros({b * s.heads, n});
+    Buffer delta = Buffer::zeros({b, s.heads, n});
     launch(Kernel::AttentionGrad,
            {&gradOut, &q, &k, &v, &out, &lse, &gradQ, &gradK, &gradV, &delta},
            {s.causal, s.window, name}, {s.scale, s.dropout, s.softcap});
@@ -187,7 +187,7 @@ TEST_P(AttentionTest, LargeScoresDoNotOverflow) {
   Buffer q = random({1, 200, 6, 12}, 1, 0, 30);
   Buffer k = random({1, 200, 2, 12}, 2, 0, 30);
   Buffer v = random({1, 200, 2, 12}, 3);
-  Buffer out = zeros({1, 200, 6, 12}), lse = Buffer::zeros({6, 200});
+  Buffer out = zeros({1, 200, 6, 12}), lse = Buffer::zeros({1, 6, 200});
   launch(Kernel::Attention, {&q, &k, &v, &out, &lse}, {1, 0, 0},
          {1.0, 0.0, 0.0});
   for (double value : out.values()) {

@@ -93,7 +93,7 @@ TEST_P(RmsNormTest, NormalisesRowsAndHeads) {
     Buffer x = random({3, 37, 6, 12}, 1, 5);
     Buffer gamma = Buffer::random({12}, 2);
     Buffer y = zeros({3, 37, 6, 12}, 9);
-    Buffer rstd = Buffer::zeros({3, 37 * 6});
+    Buffer rstd = Buffer::zeros({3, 37, 6});
     launch(Kernel::RmsNorm, {&x, &gamma, &y, &rstd}, {}, {kEpsilon, offset});
     const reference::Norm expected =
         reference::rmsNorm(x.values(), gamma.values(), kEpsilon, offset);
@@ -128,7 +128,7 @@ TEST_P(RmsNormTest, GradientMatchesForRowsAndHeads) {
     Buffer x = random({3, 37, 6, 12}, 2, 6);
     Buffer gamma = Buffer::random({12}, 3);
     Buffer y = zeros({3, 37, 6, 12});
-    Buffer rstd = Buffer::zeros({3, 37 * 6});
+    Buffer rstd = Buffer::zeros({3, 37, 6});
     launch(Kernel::RmsNorm, {&x, &gamma, &y, &rstd}, {}, {kEpsilon, 1.0});
     Buffer gradX = random({3, 37, 6, 12}, 4, 7);
     Buffer gradGamma = Buffer::random({12}, 5);

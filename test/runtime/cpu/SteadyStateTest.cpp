@@ -83,7 +83,7 @@ TEST_P(SteadyState, GemmMakesNoSystemCall) {
 TEST_P(SteadyState, AttentionMakesNoSystemCall) {
   Buffer q = random({1, 300, 4, 64}, 1), out = q, gradQ = q, gradOut = q;
   Buffer k = random({1, 300, 2, 64}, 2), v = k, gradK = k, gradV = k;
-  Buffer lse = Buffer::zeros({4, 300}), delta = lse;
+  Buffer lse = Buffer::zeros({1, 4, 300}), delta = lse;
   expectNoSystemCall(Kernel::Attention, {&q, &k, &v, &out, &lse}, {1, 0, 0},
                      {0.125, 0.1, 0});
   expectNoSystemCall(

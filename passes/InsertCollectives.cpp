@@ -1,0 +1,419 @@
+//===- InsertCollectives.cpp ----------------------------------------------===//
+//
+// Walks every block forward and gives each value a layout: parameters start with
+// what AnnotateLayouts chose, inputs are cut over dp, and an op whose operands do
+// not fit its rule gets them converted. On one axis at a time there is little to
+// decide:
+//
+//   a cut parameter maps its factor: the activations that carry it are sliced,
+//   the others become replicated (entering a column-parallel linear);
+//   otherwise the factor that the activations are cut along is mapped, unless
+//   the op needs it whole, then they are gathered;
+//   a sum that the op is not linear in is reduced, to where the residual stream
+//   lives: invariant, or cut along the sequence.
+//
+//===----------------------------------------------------------------------===//
+#include "dialects/dist/Dist.h"
+#include "dialects/tfm/Tfm.h"
+#include "passes/Applications.h"
+#include "passes/Passes.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
+
+#include <map>
+
+namespace mega {
+#define GEN_PASS_DEF_INSERTCOLLECTIVES
+#include "passes/Passes.h.inc"
+} // namespace mega
+
+using namespace mlir;
+using namespace mega;
+using namespace mega::tfm;
+
+namespace {
+
+using Role = ShardingRule::Role;
+
+bool isParameter(Value value) {
+  return isa_and_nonnull<ParamOp, UseOp>(value.getDefiningOp());
+}
+
+RankedTensorType tensor(Value value) {
+  return cast<RankedTensorType>(value.getType());
+}
+
+/// One block, or the model, on one mesh.
+class Walk {
+public:
+  Walk(const Mesh &mesh, bool sequenceParallel)
+      : mesh(mesh), sequenceParallel(sequenceParallel) {}
+
+  LogicalResult block(BlockOp block);
+
+private:
+  LogicalResult op(Sharded op);
+  LogicalResult axis(Sharded op, const ShardingRule &rule, mega::Axis axis);
+  LogicalResult unmapped(Sharded op, const ShardingRule &rule, mega::Axis axis);
+  std::optional<char> factorOf(Sharded op, const ShardingRule &rule,
+                               mega::Axis axis);
+  LogicalResult set(Operation *op, unsigned operand, const Layout &layout);
+  Layout layoutOf(Value value) {
+    const dist::LayoutAttr attr = dist::layoutOf(value.getType());
+    return attr ? attr.getLayout() : Layout();
+  }
+  Layout residual(Value value, const Layout &from, mega::Axis axis) const;
+
+  Mesh mesh;
+  bool sequenceParallel;
+  /// At most one conversion of a value to a layout.
+  std::map<std::pair<void *, std::string>, Value> converted;
+};
+
+constexpr mega::Axis kAxes[] = {mega::Axis::Tp, mega::Axis::Dp};
+
+/// `layout` with `axis` in `state`; a cut of a dimension of rank `rank`.
+Layout with(Layout layout, mega::Axis axis, State state, int dim = -1,
+            int rank = 0) {
+  const auto bit = static_cast<uint8_t>(1u << static_cast<int>(axis));
+  layout.replicated &= static_cast<uint8_t>(~bit);
+  layout.partial &= static_cast<uint8_t>(~bit);
+  if (layout.partial == 0) {
+    layout.reduction = Reduction::Sum;
+  }
+  if (const int old = layout.shardedDim(axis); old >= 0) {
+    Layout::Dimension &dimension = layout.dims[static_cast<size_t>(old)];
+    Layout::Dimension left;
+    left.padded = dimension.padded;
+    for (int i = 0; i < dimension.count; ++i) {
+      if (dimension.axes[static_cast<size_t>(i)] != axis) {
+        left.push(dimension.axes[static_cast<size_t>(i)]);
+      }
+    }
+    if (left.count == 0) {
+      left.padded = 0;
+    }
+    dimension = left;
+    if (llvm::all_of(layout.dims, [](const auto &d) { return d.count == 0; })) {
+      layout.rank = 0;
+    }
+  }
+  switch (state) {
+  case State::Invariant:
+    break;
+  case State::Replicated:
+    layout.replicated |= bit;
+    break;
+  case State::Partial:
+    layout.partial |= bit;
+    break;
+  case State::Shard:
+    layout.rank = static_cast<uint8_t>(rank);
+    layout.dims[static_cast<size_t>(dim)].push(axis);
+    break;
+  }
+  return layout;
+}
+
+/// Where a reduced value of the residual stream lives on `axis`.
+Layout Walk::residual(Value value, const Layout &from, mega::Axis axis) const {
+  const bool cut = axis == mega::Axis::Tp && sequenceParallel &&
+                   tensor(value).getRank() == 3;
+  return cut ? with(from, axis, State::Shard, 1, 3)
+             : with(from, axis, State::Invariant);
+}
+
+/// Converts an operand, or gives a parameter without uses so far its layout.
+LogicalResult Walk::set(Operation *op, unsigned operand, const Layout &layout) {
+  Value value = op->getOperand(operand);
+  const auto attr = dist::LayoutAttr::get(op->getContext(), layout);
+  if (dist::layoutOf(value.getType()) == attr) {
+    return success();
+  }
+  if (isParameter(value) && !converted.count({value.getAsOpaquePointer(), ""})) {
+    value.setType(dist::withLayout(tensor(value), attr));
+    return success();
+  }
+  if (isParameter(value)) {
+    return op->emitError()
+           << "needs its parameter as <" << layout.str() << ">, an earlier op "
+           << "as <" << layoutOf(value).str()
+           << ">; a parameter used in two ways is not supported yet";
+  }
+  Value &result = converted[{value.getAsOpaquePointer(), layout.str()}];
+  if (!result) {
+    OpBuilder builder(op);
+    result = dist::createConversion(builder, op->getLoc(), value, attr);
+    if (!result) {
+      return failure();
+    }
+  }
+  op->setOperand(operand, result);
+  return success();
+}
+
+/// The factor that `axis` cuts in this op: a parameter's word first.
+std::optional<char> Walk::factorOf(Sharded op, const ShardingRule &rule,
+                                   mega::Axis axis) {
+  std::optional<char> factor;
+  for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
+    if (rule.operands[index].role == Role::Any) {
+      continue;
+    }
+    const int dim = layoutOf(operand).shardedDim(axis);
+    if (dim < 0) {
+      continue;
+    }
+    const char found = rule.operands[index].factors[static_cast<size_t>(dim)];
+    if (ShardingRule::isWhole(found)) {
+      continue;
+    }
+    if (isParameter(operand)) {
+      return found;
+    }
+    factor = factor.value_or(found);
+  }
+  return factor;
+}
+
+LogicalResult Walk::unmapped(Sharded op, const ShardingRule &rule,
+                             mega::Axis axis) {
+  // Sums pass where the op is linear in them; elsewhere they are reduced.
+  const auto activations = llvm::count_if(op->getOperands(), [&](Value value) {
+    return isa<FloatType>(tensor(value).getElementType());
+  });
+  const bool allPartial = llvm::all_of(
+      llvm::enumerate(op->getOperands()), [&](const auto &operand) {
+        return rule.operands[operand.index()].role == Role::Additive &&
+               layoutOf(operand.value()).state(axis) == State::Partial;
+      });
+  bool reduced = false;
+  for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
+    const Role role = rule.operands[index].role;
+    const Layout layout = layoutOf(operand);
+    const State state = layout.state(axis);
+    const bool whole = state == State::Shard;
+    const bool keeps =
+        allPartial || role == Role::Any ||
+        (role == Role::Linear && activations == 1) ||
+        (role == Role::Linear && isa<HeadRescaleOp>(op.getOperation()));
+    if (whole) {
+      // The op needs it whole: everybody computes the same.
+      if (failed(set(op, index, with(layout, axis, State::Invariant)))) {
+        return failure();
+      }
+    } else if (state == State::Partial && !keeps) {
+      const bool inactive = role == Role::Inactive;
+      const Layout target = inactive ? with(layout, axis, State::Invariant)
+                                     : residual(operand, layout, axis);
+      if (failed(set(op, index, target))) {
+        return failure();
+      }
+      reduced = true;
+    }
+  }
+  if (reduced && factorOf(op, rule, axis)) {
+    return this->axis(op, rule, axis);
+  }
+  const bool replicated = llvm::any_of(op->getOperands(), [&](Value value) {
+    return !isParameter(value) &&
+           layoutOf(value).state(axis) == State::Replicated;
+  });
+  for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
+    const Role role = rule.operands[index].role;
+    const State state = layoutOf(operand).state(axis);
+    if (role == Role::Any || role == Role::Inactive ||
+        state == State::Partial) {
+      continue;
+    }
+    const State wanted = replicated ? State::Replicated : State::Invariant;
+    if (state != wanted &&
+        failed(set(op, index, with(layoutOf(operand), axis, wanted)))) {
+      return failure();
+    }
+  }
+  return success();
+}
+
+LogicalResult Walk::axis(Sharded op, const ShardingRule &rule,
+                         mega::Axis axis) {
+  const std::optional<char> factor = factorOf(op, rule, axis);
+  if (!factor) {
+    return unmapped(op, rule, axis);
+  }
+  for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
+    const ShardingRule::Tensor &expected = rule.operands[index];
+    if (expected.role == Role::Any) {
+      continue;
+    }
+    const Layout layout = layoutOf(operand);
+    const size_t dim = expected.factors.find(*factor);
+    Layout wanted;
+    if (dim != std::string::npos) {
+      if (layout.shardedDim(axis) == static_cast<int>(dim)) {
+        continue;
+      }
+      wanted = with(layout, axis, State::Shard, static_cast<int>(dim),
+                    static_cast<int>(expected.factors.size()));
+    } else if (expected.role == Role::Inactive &&
+               layout.state(axis) == State::Invariant) {
+      continue;
+    } else {
+      wanted = with(layout, axis, State::Replicated);
+    }
+    if (failed(set(op, index, wanted))) {
+      return failure();
+    }
+  }
+  return success();
+}
+
+LogicalResult Walk::op(Sharded op) {
+  const ShardingRule rule = op.getShardingRule();
+  for (mega::Axis a : kAxes) {
+    if (mesh.size(a) > 1 && failed(axis(op, rule, a))) {
+      return failure();
+    }
+  }
+  std::vector<Layout> layouts;
+  for (Value operand : op->getOperands()) {
+    layouts.push_back(layoutOf(operand));
+    if (isParameter(operand)) {
+      // From now on it is used: its layout stands.
+      converted[{operand.getAsOpaquePointer(), ""}] = operand;
+    }
+  }
+  auto results = inferSharding(rule, layouts);
+  if (!results.isOk()) {
+    return op->emitError() << op->getName() << ": "
+                           << results.status().message();
+  }
+  for (auto [result, layout] : llvm::zip(op->getResults(), *results)) {
+    result.setType(dist::withLayout(
+        tensor(result), dist::LayoutAttr::get(op->getContext(), layout)));
+  }
+  return success();
+}
+
+LogicalResult Walk::block(BlockOp block) {
+  const auto boundary = [&](RankedTensorType type) {
+    Layout layout;
+    if (mesh.size(mega::Axis::Dp) > 1 && type.getRank() > 0) {
+      layout = with(layout, mega::Axis::Dp, State::Shard, 0,
+                    static_cast<int>(type.getRank()));
+    }
+    if (mesh.size(mega::Axis::Tp) > 1 && sequenceParallel &&
+        type.getRank() == 3) {
+      layout = with(layout, mega::Axis::Tp, State::Shard, 1, 3);
+    }
+    return layout;
+  };
+  MLIRContext *context = block.getContext();
+  SmallVector<Type> arguments;
+  for (BlockArgument argument : block.getBody().getArguments()) {
+    argument.setType(dist::withLayout(
+        tensor(argument),
+        dist::LayoutAttr::get(context, boundary(tensor(argument)))));
+    arguments.push_back(argument.getType());
+  }
+  SmallVector<Operation *> ops;
+  for (Operation &op : block.getBody().front()) {
+    ops.push_back(&op);
+  }
+  SmallVector<Type> results;
+  for (Operation *op : ops) {
+    if (isa<ParamOp, UseOp>(op)) {
+      continue;
+    }
+    if (auto sharded = dyn_cast<Sharded>(op)) {
+      if (failed(this->op(sharded))) {
+        return failure();
+      }
+      continue;
+    }
+    auto yield = dyn_cast<YieldOp>(op);
+    if (!yield) {
+      return op->emitError() << "has no sharding rule (Sharded)";
+    }
+    for (auto [index, value] : llvm::enumerate(yield.getValues())) {
+      // What leaves a block is cut or invariant; a loss stays a sum over the
+      // replicas, which is reduced once per step.
+      Layout wanted = boundary(tensor(value));
+      if (tensor(value).getRank() == 0) {
+        wanted = with(layoutOf(value), mega::Axis::Tp, State::Invariant);
+      }
+      if (failed(set(yield, static_cast<unsigned>(index), wanted))) {
+        return failure();
+      }
+      results.push_back(yield.getOperand(static_cast<unsigned>(index)).getType());
+    }
+  }
+  block.setFunctionType(FunctionType::get(context, arguments, results));
+  return success();
+}
+
+struct InsertCollectivesPass
+    : mega::impl::InsertCollectivesBase<InsertCollectivesPass> {
+  using InsertCollectivesBase::InsertCollectivesBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    const auto attr =
+        module->getAttrOfType<dist::MeshAttr>(dist::kMeshAttrName);
+    const Mesh mesh = attr ? attr.getMesh() : Mesh();
+    Walk walk(mesh, sequenceParallel);
+    for (auto block : module.getOps<BlockOp>()) {
+      if (failed(walk.block(block))) {
+        return signalPassFailure();
+      }
+    }
+    for (auto model : module.getOps<ModelOp>()) {
+      if (failed(types(model, mesh))) {
+        return signalPassFailure();
+      }
+    }
+  }
+
+  /// Values of the model have the layouts of the blocks they pass.
+  LogicalResult types(ModelOp model, const Mesh &mesh) {
+    const auto cut = [&](Value value, bool batch) {
+      Layout layout;
+      if (batch && mesh.size(mega::Axis::Dp) > 1) {
+        layout = with(layout, mega::Axis::Dp, State::Shard, 0,
+                      static_cast<int>(tensor(value).getRank()));
+      }
+      value.setType(dist::withLayout(
+          tensor(value), dist::LayoutAttr::get(&getContext(), layout)));
+    };
+    for (Operation &op : model.getBody().front()) {
+      if (auto input = dyn_cast<InputOp>(op)) {
+        cut(input.getResult(), true);
+      } else if (auto count = dyn_cast<CountValidOp>(op)) {
+        Layout layout;
+        if (mesh.size(mega::Axis::Dp) > 1) {
+          layout = with(layout, mega::Axis::Dp, State::Partial);
+        }
+        count.getResult().setType(dist::withLayout(
+            tensor(count.getResult()),
+            dist::LayoutAttr::get(&getContext(), layout)));
+      } else if (isa<CallOp, RepeatOp>(op)) {
+        StringRef name;
+        if (auto call = dyn_cast<CallOp>(op)) {
+          name = call.getCallee();
+        } else {
+          name = cast<RepeatOp>(op).blockOf(0).getValue();
+        }
+        auto block = model->getParentOfType<ModuleOp>().lookupSymbol<BlockOp>(
+            name);
+        for (auto [result, type] :
+             llvm::zip(op.getResults(), block.getResultTypes())) {
+          result.setType(cast<RankedTensorType>(type));
+        }
+      }
+    }
+    return success();
+  }
+};
+
+} // namespace
