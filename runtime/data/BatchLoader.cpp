@@ -1,8 +1,11 @@
 #include "runtime/data/BatchLoader.h"
 
+#include "runtime/data/DatasetMeta.h"
+
 #include <algorithm>
 #include <cassert>
 #include <limits>
+#include <numeric>
 
 namespace mega {
 
@@ -32,53 +35,114 @@ Status checkOptions(const BatchLoaderOptions &options) {
   return Status::ok();
 }
 
+/// Every token in [0, vocabulary), by PREFIX.meta or by reading all of them.
+Status checkTokens(const IndexedDataset &dataset, int64_t vocabulary) {
+  MEGA_ASSIGN_OR_RETURN(const std::optional<DatasetMeta> meta,
+                        DatasetMeta::load(dataset));
+  if (meta && meta->lowest >= 0 && meta->highest < vocabulary) {
+    return Status::ok();
+  }
+  // Finds the first one that is outside.
+  return dataset.checkVocabulary(vocabulary);
+}
+
+/// Positions and documents of the tokens from `first` on.
+void describeDocuments(const IndexedDataset &dataset, int64_t first,
+                       const BatchOutputs &out) {
+  const auto length = std::ssize(out.tokens);
+  int64_t document = dataset.documentOf(first);
+  int64_t next = dataset.documentStart(document + 1);
+  int32_t position = 0;
+  int32_t segment = 0;
+  for (int64_t i = 0; i < length; ++i) {
+    if (first + i == next) {
+      position = 0;
+      ++segment;
+      while (next == first + i) {
+        next = dataset.documentStart(++document + 1);
+      }
+    }
+    if (!out.positions.empty()) {
+      out.positions[i] = position;
+    }
+    if (!out.segments.empty()) {
+      out.segments[i] = segment;
+    }
+    ++position;
+  }
+}
+
 } // namespace
 
-StatusOr<BatchLoader> BatchLoader::open(const std::string &prefix,
+StatusOr<BatchLoader> BatchLoader::open(const DataSource &source,
                                         const BatchLoaderOptions &options) {
   MEGA_RETURN_IF_ERROR(checkOptions(options));
   BatchLoader loader;
   loader.options = options;
-  MEGA_ASSIGN_OR_RETURN(loader.dataset_, IndexedDataset::open(prefix));
-  const IndexedDataset &dataset = loader.dataset_;
-  const int64_t samples = sampleCount(dataset.tokens(), options.sequenceLength);
-  const int64_t least = options.once ? 1 : options.globalBatchSize;
-  if (samples < least) {
-    return badInput(
-        "{}: a dataset smaller than one {}: {} tokens make {} samples of {} "
-        "tokens, at least {} needed",
-        dataset.binPath(), options.once ? "sample" : "batch", dataset.tokens(),
-        samples, options.sequenceLength, least);
+  MEGA_ASSIGN_OR_RETURN(
+      loader.stream_,
+      SampleStream::open(source,
+                         {options.sequenceLength, options.seed, options.once,
+                          options.once ? 1 : options.globalBatchSize}));
+  for (int64_t i = 0; i < loader.stream_.datasets(); ++i) {
+    MEGA_RETURN_IF_ERROR(
+        checkTokens(loader.stream_.dataset(i), options.vocabulary));
   }
-  MEGA_RETURN_IF_ERROR(dataset.checkVocabulary(options.vocabulary));
-  loader.order = {samples, options.seed, !options.once};
   return loader;
 }
 
-void BatchLoader::fill(int64_t step, int64_t microBatch, int64_t dpRank,
-                       std::span<int32_t> tokens,
-                       std::span<int32_t> labels) const {
+Status BatchLoader::fill(int64_t step, int64_t microBatch, int64_t dpRank,
+                         const BatchOutputs &out) const {
   const int64_t length = options.sequenceLength;
-  assert(std::ssize(tokens) == options.microBatchSize * length);
-  assert(tokens.size() == labels.size());
+  const auto size = static_cast<size_t>(options.microBatchSize * length);
+  assert(out.tokens.size() == size && out.labels.size() == size);
+  assert(out.positions.empty() || out.positions.size() == size);
+  assert(out.segments.empty() || out.segments.size() == size);
   const int64_t first = firstRow(step, microBatch, dpRank);
   for (int64_t j = 0; j < options.microBatchSize; ++j) {
-    const auto rowTokens = tokens.subspan(j * length, length);
-    const auto rowLabels = labels.subspan(j * length, length);
-    if (options.once && first + j >= order.samples) {
-      std::ranges::fill(rowTokens, 0);
-      std::ranges::fill(rowLabels, kIgnoredLabel);
-      continue;
-    }
-    const int64_t start = order.sample(first + j) * length;
-    dataset_.read(start, rowTokens);
-    dataset_.read(start + 1, rowLabels);
-    if (options.ignoreToken) {
-      std::ranges::replace_if(
-          rowLabels, [&](int32_t id) { return id == *options.ignoreToken; },
-          kIgnoredLabel);
+    const auto row = [&](std::span<int32_t> all) {
+      return all.empty() ? all : all.subspan(j * length, length);
+    };
+    MEGA_RETURN_IF_ERROR(
+        fillRow(first + j, {row(out.tokens), row(out.labels),
+                            row(out.positions), row(out.segments)}));
+  }
+  return Status::ok();
+}
+
+Status BatchLoader::fillRow(int64_t row, const BatchOutputs &out) const {
+  const auto sample = stream_.at(row);
+  if (!sample) {
+    std::ranges::fill(out.tokens, 0);
+    std::ranges::fill(out.labels, kIgnoredLabel);
+    std::iota(out.positions.begin(), out.positions.end(), 0);
+    std::ranges::fill(out.segments, 0);
+    return Status::ok();
+  }
+  const IndexedDataset &dataset = stream_.dataset(sample->dataset);
+  dataset.read(sample->firstToken, out.tokens);
+  dataset.read(sample->firstToken + 1, out.labels);
+  // The labels are the tokens, and one more.
+  for (const int32_t id :
+       {*std::ranges::min_element(out.tokens),
+        *std::ranges::max_element(out.tokens), out.labels.back()}) {
+    if (id < 0 || id >= options.vocabulary) {
+      return badInput("{}: token {} among those from {} on is outside the "
+                      "vocabulary of {}: the file has changed since it was "
+                      "checked; run mega-data index {}",
+                      dataset.binPath(), id, sample->firstToken,
+                      options.vocabulary, dataset.prefix());
     }
   }
+  if (!out.positions.empty() || !out.segments.empty()) {
+    describeDocuments(dataset, sample->firstToken, out);
+  }
+  if (options.ignoreToken) {
+    std::ranges::replace_if(
+        out.labels, [&](int32_t id) { return id == *options.ignoreToken; },
+        kIgnoredLabel);
+  }
+  return Status::ok();
 }
 
 } // namespace mega

@@ -1,16 +1,16 @@
 //===- BatchLoader.h - Micro-batches of tokens and labels -------*- C++ -*-===//
 //
-// Cuts a dataset into the micro-batches of a run (SampleOrder.h). The loader
-// owns the mapped files only; batches go to memory of the caller, typically one
-// half of a double buffer. After open() nothing is allocated, and fill() may be
-// called from any number of threads.
+// Cuts datasets into the micro-batches of a run (SampleOrder.h for the rows,
+// SampleStream.h for what they read). The loader owns the mapped files only;
+// batches go to memory of the caller, typically one half of a double buffer.
+// After open() nothing is allocated, and fill() may be called from any number
+// of threads.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MEGA_RUNTIME_DATA_BATCHLOADER_H
 #define MEGA_RUNTIME_DATA_BATCHLOADER_H
 
-#include "runtime/data/IndexedDataset.h"
-#include "runtime/data/SampleOrder.h"
+#include "runtime/data/SampleStream.h"
 
 #include <optional>
 
@@ -38,21 +38,36 @@ struct BatchLoaderOptions {
   bool once = false;
 };
 
+/// Memory for one micro-batch, B*S elements each, row after row.
+struct BatchOutputs {
+  std::span<int32_t> tokens;
+  std::span<int32_t> labels;
+  /// Optional (empty: not wanted). The position of a token in its document, or
+  /// in the row if the document began before the row.
+  std::span<int32_t> positions;
+  /// Optional. The number of the token's document in its row, from 0: what
+  /// attention that keeps to documents masks by. Documents without tokens do
+  /// not count.
+  std::span<int32_t> segments;
+};
+
 class BatchLoader {
 public:
-  /// Opens PREFIX.idx and PREFIX.bin and reads all tokens once to check them.
-  /// Code::Io and Code::BadInput as in IndexedDataset; Code::BadInput as well
-  /// for options that contradict each other, a token outside the vocabulary,
-  /// and a dataset that holds less than one global batch (training) or no
-  /// sample at all (evaluation).
-  static StatusOr<BatchLoader> open(const std::string &prefix,
+  /// Opens the datasets. Those without a PREFIX.meta are read once, to check
+  /// their tokens. Code::Io, Code::BadInput and Code::Usage as in SampleStream;
+  /// Code::BadInput as well for options that contradict each other, a token
+  /// outside the vocabulary, a PREFIX.meta of other files, and a dataset that
+  /// holds less than one global batch (training on one dataset) or no sample
+  /// at all.
+  static StatusOr<BatchLoader> open(const DataSource &source,
                                     const BatchLoaderOptions &options);
 
-  /// Writes B*S tokens and labels, row after row. Padding rows have tokens 0
-  /// and every label kIgnoredLabel. `step` counts from 0; the others are in
-  /// [0, microBatches()) and [0, dp).
-  void fill(int64_t step, int64_t microBatch, int64_t dpRank,
-            std::span<int32_t> tokens, std::span<int32_t> labels) const;
+  /// Writes a micro-batch. Padding rows have tokens 0, every label
+  /// kIgnoredLabel, and are one document. `step` counts from 0; the others are
+  /// in [0, microBatches()) and [0, dp). Code::BadInput for a token outside the
+  /// vocabulary, which only a file that changed since it was checked can hold.
+  Status fill(int64_t step, int64_t microBatch, int64_t dpRank,
+              const BatchOutputs &out) const;
 
   /// Number in the run of row 0 of a micro-batch: the global sample index that
   /// keys dropout.
@@ -62,23 +77,25 @@ public:
                options.microBatchSize;
   }
 
-  const IndexedDataset &dataset() const { return dataset_; }
-  /// Samples in the dataset, N.
-  int64_t samples() const { return order.samples; }
+  const SampleStream &stream() const { return stream_; }
+  /// Samples in all datasets, N.
+  int64_t samples() const { return stream_.samples(); }
   /// Micro-batches of one rank in a step.
   int64_t microBatches() const {
     return options.globalBatchSize /
            (options.microBatchSize * options.dataParallel);
   }
-  /// Steps that read every sample once; the last may be part padding.
+  /// Steps that read as many samples as there are; the last may be part
+  /// padding.
   int64_t stepsPerPass() const {
     return (samples() + options.globalBatchSize - 1) / options.globalBatchSize;
   }
 
 private:
-  IndexedDataset dataset_;
+  Status fillRow(int64_t row, const BatchOutputs &out) const;
+
+  SampleStream stream_;
   BatchLoaderOptions options;
-  SampleOrder order;
 };
 
 } // namespace mega

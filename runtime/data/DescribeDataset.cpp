@@ -1,6 +1,6 @@
 #include "runtime/data/DescribeDataset.h"
 
-#include "runtime/data/ByteTokenizer.h"
+#include "runtime/tokenizer/ByteTokenizer.h"
 
 #include <algorithm>
 #include <limits>
@@ -44,8 +44,8 @@ std::string documentLengths(const IndexedDataset &dataset) {
 
 } // namespace
 
-std::string describeDataset(const IndexedDataset &dataset,
-                            int64_t firstTokens) {
+std::string describeDataset(const IndexedDataset &dataset, int64_t firstTokens,
+                            const Tokenizer *tokenizer) {
   std::string text;
   const auto line = [&](std::string_view name, std::string_view value) {
     text += fmt::format("{:<14}{}\n", name, value);
@@ -64,15 +64,21 @@ std::string describeDataset(const IndexedDataset &dataset,
   line("token ids", fmt::format("{} to {}", low, high));
 
   std::string ids;
-  std::vector<int32_t> bytes;
+  std::vector<int32_t> first;
   for (int64_t i = 0; i < std::min(firstTokens, dataset.tokens()); ++i) {
     const int64_t token = dataset.token(i);
     ids += fmt::format("{}{}", i ? " " : "", token);
-    bytes.push_back(static_cast<int32_t>(token));
+    first.push_back(static_cast<int32_t>(token));
   }
   line("first tokens", ids);
-  if (low >= 0 && high < ByteTokenizer::kVocabulary) {
-    line("as bytes", quoted(ByteTokenizer::decode(bytes)));
+  if (tokenizer != nullptr) {
+    line("as text", quoted(tokenizer->decode(first)));
+    if (low < 0 || high >= tokenizer->vocabulary()) {
+      line("", fmt::format("not of this tokenizer: its ids are 0 to {}",
+                           tokenizer->vocabulary() - 1));
+    }
+  } else if (low >= 0 && high < ByteTokenizer::kVocabulary) {
+    line("as bytes", quoted(ByteTokenizer().decode(first)));
   }
   return text;
 }

@@ -82,6 +82,7 @@ std::string_view name(TokenType type) {
 
 StatusOr<IndexedDataset> IndexedDataset::open(const std::string &prefix) {
   IndexedDataset dataset;
+  dataset.prefix_ = prefix;
   auto index = MappedFile::open(prefix + ".idx");
   for (const std::string_view suffix : {".idx", ".bin"}) {
     if (!index.isOk() && prefix.ends_with(suffix)) {

@@ -62,8 +62,12 @@ public:
   /// Code::BadInput if they are damaged or do not belong together.
   static StatusOr<IndexedDataset> open(const std::string &prefix);
 
+  /// As it was opened.
+  const std::string &prefix() const { return prefix_; }
   const std::string &indexPath() const { return index.path(); }
   const std::string &binPath() const { return bin.path(); }
+  /// The whole .idx.
+  std::span<const std::byte> indexBytes() const { return index.bytes(); }
   TokenType type() const { return type_; }
   int64_t tokens() const { return tokens_; }
   int64_t sequences() const { return sequences_; }
@@ -96,6 +100,7 @@ private:
   int64_t byteOffset(int64_t sequence) const;
   int64_t documentIndex(int64_t document) const;
 
+  std::string prefix_;
   MappedFile index;
   MappedFile bin;
   TokenType type_ = TokenType::I32;

@@ -1,5 +1,7 @@
 #include "runtime/data/IndexedDatasetWriter.h"
 
+#include "runtime/data/DatasetMeta.h"
+
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,6 +24,7 @@ template <typename T> std::string_view rawBytes(const T &value) {
 StatusOr<IndexedDatasetWriter>
 IndexedDatasetWriter::create(const std::string &prefix, int64_t vocabulary) {
   IndexedDatasetWriter writer;
+  writer.prefix = prefix;
   writer.vocabulary = vocabulary;
   writer.type_ = vocabulary < kU16Vocabulary ? TokenType::U16 : TokenType::I32;
   MEGA_ASSIGN_OR_RETURN(writer.bin, AtomicFile::create(prefix + ".bin"));
@@ -43,6 +46,10 @@ Status IndexedDatasetWriter::append(std::span<const int32_t> tokens) {
     return badInput("{}: document {} has more than {} tokens, the most the "
                     "format holds: split it",
                     bin.path(), documents(), kMost);
+  }
+  for (const int32_t id : tokens) {
+    lowest = std::min(lowest, id);
+    highest = std::max(highest, id);
   }
   open += static_cast<int32_t>(tokens.size());
   tokens_ += static_cast<int64_t>(tokens.size());
@@ -72,13 +79,21 @@ Status IndexedDatasetWriter::finish() {
   }
   MEGA_RETURN_IF_ERROR(writeIndex());
   MEGA_RETURN_IF_ERROR(index.sync());
+  const std::string meta = prefix + ".meta";
+  if (::unlink(meta.c_str()) != 0 && errno != ENOENT) {
+    return osError("remove", meta);
+  }
   MEGA_RETURN_IF_ERROR(bin.commit());
   Status status = index.commit();
   if (!status.isOk()) {
     // A .bin without its index is no dataset.
     ::unlink(bin.path().c_str());
+    return status;
   }
-  return status;
+  MEGA_ASSIGN_OR_RETURN(const IndexedDataset dataset,
+                        IndexedDataset::open(prefix));
+  return (tokens_ > 0 ? DatasetMeta{lowest, highest} : DatasetMeta())
+      .write(dataset);
 }
 
 Status IndexedDatasetWriter::writeIndex() {

@@ -2,8 +2,9 @@
 //
 // Streams documents into the format of IndexedDataset.h, one sequence per
 // document. Both files grow under temporary names (`PREFIX.bin.tmp-<pid>`) and
-// get their names in finish(); a writer destroyed before leaves nothing behind
-// and the old files, if any, untouched. Memory: 4 bytes per document.
+// get their names in finish(), together with PREFIX.meta (DatasetMeta.h); a
+// writer destroyed before leaves nothing behind and the old files, if any,
+// untouched. Memory: 4 bytes per document.
 //
 // Tokens are stored as u16 if the vocabulary is below 65500 and as i32
 // otherwise, as Megatron does. Move-only, one thread.
@@ -14,6 +15,7 @@
 
 #include "runtime/data/IndexedDataset.h"
 
+#include <limits>
 #include <vector>
 
 namespace mega {
@@ -29,7 +31,8 @@ public:
   Status append(std::span<const int32_t> tokens);
   /// Closes the open document, which may be empty.
   void endDocument();
-  /// Closes the open document if it has tokens, and names both files.
+  /// Closes the open document if it has tokens, and names the files. A .meta of
+  /// an older dataset is removed first: it never stands beside foreign files.
   Status finish();
 
   TokenType type() const { return type_; }
@@ -42,8 +45,11 @@ private:
   AtomicFile bin;
   AtomicFile index;
   TokenType type_ = TokenType::I32;
+  std::string prefix;
   int64_t vocabulary = 0;
   int64_t tokens_ = 0;
+  int32_t lowest = std::numeric_limits<int32_t>::max();
+  int32_t highest = -1;
   /// Tokens of the closed documents.
   std::vector<int32_t> lengths;
   /// Tokens of the open document.

@@ -98,7 +98,8 @@ Status checkRopeScaling(const RopeScaling &s, double base) {
 
 double ropeFrequency(const RopeScaling &s, double base, int64_t dim,
                      int64_t pair) {
-  const double f = std::pow(base, -static_cast<double>(pair) / (dim / 2));
+  const int64_t half = dim / 2;
+  const double f = std::pow(base, -static_cast<double>(pair) / half);
   switch (s.kind) {
   case RopeScalingKind::None:
     return f;

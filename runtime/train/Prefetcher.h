@@ -20,7 +20,7 @@ public:
       : session(session), loader(loader), thread([this] { work(); }) {}
   ~Prefetcher() {
     // The thread's kIdle must not come after kStop, and overwrite it.
-    wait();
+    (void)wait();
     request.store(kStop, std::memory_order_release);
     request.notify_one();
     thread.join();
@@ -37,16 +37,18 @@ public:
     request.notify_one();
     pending = true;
   }
-  /// Waits until the batch is there; nothing if none was started.
-  void wait() {
+  /// Waits until the batch is there, or says why it cannot be; nothing if none
+  /// was started.
+  Status wait() {
     if (!pending) {
-      return;
+      return Status::ok();
     }
     for (int64_t now = request.load(std::memory_order_acquire); now != kIdle;
          now = request.load(std::memory_order_acquire)) {
       request.wait(now, std::memory_order_acquire);
     }
     pending = false;
+    return std::move(status);
   }
 
 private:
@@ -63,7 +65,7 @@ private:
       if (step == kIdle) {
         continue;
       }
-      session.fillAt(loader, step, target);
+      status = session.fillAt(loader, step, target);
       request.store(kIdle, std::memory_order_release);
       request.notify_one();
     }
@@ -74,6 +76,8 @@ private:
   std::atomic<int64_t> request{kIdle};
   /// The step that reads the batch; handed over with `request`.
   uint64_t target = 0;
+  /// Of the batch; handed back with `request`.
+  Status status;
   bool pending = false;
   std::thread thread;
 };

@@ -62,8 +62,7 @@ int64_t Session::microBatches() const {
   return plan->entry_points()->Get(train_)->micro_batches();
 }
 
-StatusOr<BatchLoader> Session::openData(const std::string &prefix,
-                                        uint64_t seed,
+StatusOr<BatchLoader> Session::openData(const DataSource &source, uint64_t seed,
                                         std::optional<int64_t> ignoreToken,
                                         bool once) const {
   BatchLoaderOptions options;
@@ -76,30 +75,36 @@ StatusOr<BatchLoader> Session::openData(const std::string &prefix,
   options.seed = seed;
   options.ignoreToken = ignoreToken;
   options.once = once;
-  return BatchLoader::open(prefix, options);
+  return BatchLoader::open(source, options);
 }
 
-void Session::fillAt(const BatchLoader &loader, int64_t step, uint64_t at) {
+Status Session::fillAt(const BatchLoader &loader, int64_t step, uint64_t at) {
   for (int64_t m = 0; m < microBatches(); ++m) {
     const View tokens =
         executor_->inputOf(tokens_, static_cast<uint32_t>(m), at);
     const View labels =
         executor_->inputOf(labels_, static_cast<uint32_t>(m), at);
-    loader.fill(step, m, /*dpRank=*/0,
-                {tokens.as<int32_t>(), static_cast<size_t>(tokens.elements())},
-                {labels.as<int32_t>(), static_cast<size_t>(labels.elements())});
+    const auto memory = [](const View &view) {
+      return std::span(view.as<int32_t>(),
+                       static_cast<size_t>(view.elements()));
+    };
+    MEGA_RETURN_IF_ERROR(
+        loader.fill(step, m, /*dpRank=*/0,
+                    {.tokens = memory(tokens), .labels = memory(labels)}));
   }
+  return Status::ok();
 }
 
-EvalResult Session::evaluate(const BatchLoader &loader,
-                             const StepScalars &scalars, int64_t steps) {
+StatusOr<EvalResult> Session::evaluate(const BatchLoader &loader,
+                                       const StepScalars &scalars,
+                                       int64_t steps) {
   if (steps == 0 || steps > loader.stepsPerPass()) {
     steps = loader.stepsPerPass();
   }
   std::fill(totals.begin(), totals.end(), TermTotal{});
   EvaluationProgress progress(steps);
   for (int64_t step = 0; step < steps; ++step) {
-    fill(loader, step);
+    MEGA_RETURN_IF_ERROR(fill(loader, step));
     executor_->runStep(eval_, scalars, loader.firstRow(step, 0, 0));
     for (uint32_t term = 0; term < totals.size(); ++term) {
       totals[term].sum += executor_->lossSum(term);

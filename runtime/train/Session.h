@@ -26,21 +26,22 @@ public:
                                                    int threads, uint64_t seed);
 
   /// A loader for this plan's batches.
-  StatusOr<BatchLoader> openData(const std::string &prefix, uint64_t seed,
+  StatusOr<BatchLoader> openData(const DataSource &source, uint64_t seed,
                                  std::optional<int64_t> ignoreToken,
                                  bool once) const;
 
-  /// Fills the inputs of the next step with the batch of `step` (from 0).
-  void fill(const BatchLoader &loader, int64_t step) {
-    fillAt(loader, step, executor_->stepsDone());
+  /// Fills the inputs of the next step with the batch of `step` (from 0); fails
+  /// as the loader does.
+  Status fill(const BatchLoader &loader, int64_t step) {
+    return fillAt(loader, step, executor_->stepsDone());
   }
   /// The same for step number `at` of the executor, evaluations included; from
   /// any thread (Executor.h).
-  void fillAt(const BatchLoader &loader, int64_t step, uint64_t at);
+  Status fillAt(const BatchLoader &loader, int64_t step, uint64_t at);
   /// Runs the eval entry point over every sample once, or over the samples of
   /// the first `steps` global batches if that is not 0.
-  EvalResult evaluate(const BatchLoader &loader, const StepScalars &scalars,
-                      int64_t steps = 0);
+  StatusOr<EvalResult> evaluate(const BatchLoader &loader,
+                                const StepScalars &scalars, int64_t steps = 0);
 
   Executor &executor() { return *executor_; }
   uint32_t trainEntry() const { return train_; }

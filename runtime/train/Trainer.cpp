@@ -46,7 +46,26 @@ StatusOr<DumpRequest> parseDumpRequest(const std::string &text) {
 
 namespace {
 
+/// What is evaluated on; empty: nothing.
+DataSource validation(const TrainOptions &options) {
+  if (!options.valid.empty()) {
+    return {options.valid};
+  }
+  if (!options.data.split || !options.data.split->has(Part::Valid)) {
+    return {};
+  }
+  DataSource source = options.data;
+  source.part = Part::Valid;
+  return source;
+}
+
 Status checkOptions(const TrainOptions &options) {
+  if (options.evalEvery > 0 && validation(options).empty()) {
+    return usageError("--eval-every {} but there is nothing to evaluate on: "
+                      "give --valid PREFIX, or --split with a second number "
+                      "above 0",
+                      options.evalEvery);
+  }
   for (const DumpRequest &dump : options.dumps) {
     if (dump.step > options.steps) {
       return usageError("--dump at step {} but --steps is {}", dump.step,
@@ -100,8 +119,8 @@ Status train(const LoadedPlan &loaded, const TrainOptions &options) {
                         session->openData(options.data, options.seed,
                                           options.ignoreToken, false));
   std::optional<BatchLoader> valid;
-  if (!options.valid.empty()) {
-    MEGA_ASSIGN_OR_RETURN(valid, session->openData(options.valid, options.seed,
+  if (const DataSource source = validation(options); !source.empty()) {
+    MEGA_ASSIGN_OR_RETURN(valid, session->openData(source, options.seed,
                                                    options.ignoreToken, true));
   }
   std::optional<MetricsLog> log;
@@ -120,6 +139,11 @@ Status train(const LoadedPlan &loaded, const TrainOptions &options) {
   scalars.weightDecay = options.weightDecay;
   scalars.clip = options.clip;
 
+  if (options.data.datasets.size() > 1 || options.data.split) {
+    fmt::print(
+        stderr, "{}",
+        loader.stream().describe(options.steps * plan.global_batch_size()));
+  }
   MEGA_RETURN_IF_ERROR(dumpStep(executor, options, 0));
   Progress progress(options.steps);
   Prefetcher prefetcher(*session, loader);
@@ -133,7 +157,8 @@ Status train(const LoadedPlan &loaded, const TrainOptions &options) {
   for (int64_t step = 1; step <= options.steps; ++step) {
     const double start = steadySeconds();
     if (!loaded_) {
-      session->fill(loader, step - 1);
+      MEGA_RETURN_IF_ERROR_CONTEXT(session->fill(loader, step - 1), "step {}",
+                                   step);
     }
     // Evaluation uses the inputs in between, so it ends the look-ahead.
     loaded_ = step < options.steps && !evaluatesAfter(step) &&
@@ -145,7 +170,7 @@ Status train(const LoadedPlan &loaded, const TrainOptions &options) {
     scalars.lr = static_cast<float>(learningRate.at(step));
     executor.runStep(session->trainEntry(), scalars,
                      loader.firstRow(step - 1, 0, 0));
-    prefetcher.wait();
+    MEGA_RETURN_IF_ERROR_CONTEXT(prefetcher.wait(), "step {}", step + 1);
     metrics.step = step;
     metrics.loss = withoutNanSign(executor.loss());
     metrics.gradientNorm =
@@ -166,8 +191,9 @@ Status train(const LoadedPlan &loaded, const TrainOptions &options) {
     MEGA_RETURN_IF_ERROR(dumpStep(executor, options, step));
     if (evaluatesAfter(step)) {
       progress.clear();
-      const EvalResult result =
-          session->evaluate(*valid, scalars, options.evalSteps);
+      MEGA_ASSIGN_OR_RETURN(
+          const EvalResult result,
+          session->evaluate(*valid, scalars, options.evalSteps));
       fmt::print(stderr, "step {}  validation loss {:.6f} over {} tokens\n",
                  step, result.loss, result.tokens);
       if (log) {

@@ -8,6 +8,7 @@
 #ifndef MEGA_RUNTIME_TRAIN_TRAINER_H
 #define MEGA_RUNTIME_TRAIN_TRAINER_H
 
+#include "runtime/data/DataSource.h"
 #include "runtime/optim/LearningRate.h"
 #include "runtime/plan/PlanFile.h"
 #include "runtime/plan/Status.h"
@@ -32,8 +33,10 @@ struct DumpRequest {
 StatusOr<DumpRequest> parseDumpRequest(const std::string &text);
 
 struct TrainOptions {
-  std::string data;
-  /// Evaluated every `evalEvery` steps and at the end; empty: never.
+  /// With a split, its train part is read.
+  DataSource data;
+  /// Evaluated every `evalEvery` steps and at the end. Empty: the valid part of
+  /// the data's split, if that has one, or nothing.
   std::string valid;
   int64_t evalEvery = 0;
   /// Global batches of one evaluation; 0: the whole dataset.
@@ -61,7 +64,8 @@ struct TrainOptions {
 Status train(const LoadedPlan &plan, const TrainOptions &options);
 
 struct EvalOptions {
-  std::string data;
+  /// The part of a split, or all of it.
+  DataSource data;
   /// Initial weights' seed; there are no checkpoints to read yet.
   uint64_t seed = 1234;
   /// Weights as a safetensors file of logical tensors (from --dump); empty: the

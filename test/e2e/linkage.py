@@ -3,7 +3,7 @@
     python3 linkage.py MEGART MEGAC
 
 megart has to run on a node without LLVM: neither its libraries nor its symbols
-name it. megac links MLIR as one shared library: a strong MLIR symbol of its own
+name it. What tokenizers need is mega-data's business alone. megac links MLIR as one shared library: a strong MLIR symbol of its own
 would be a second copy.
 """
 
@@ -27,6 +27,8 @@ megart, megac = sys.argv[1], sys.argv[2]
 libraries = output("ldd", megart)
 if re.search("LLVM|MLIR", libraries):
     sys.exit(f"megart links LLVM:\n{libraries}")
+if re.search("pcre2|sentencepiece|utf8proc", libraries):
+    sys.exit(f"megart links what only tokenizers need:\n{libraries}")
 names = output("nm", megart)
 if re.search(r"4llvm|4mlir", names):
     sys.exit("megart has LLVM symbols")

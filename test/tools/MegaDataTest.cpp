@@ -57,9 +57,41 @@ TEST_F(MegaDataTest, ReadsStandardInput) {
                  "vocabulary 257\nleft out 1 documents without text\n");
 }
 
+TEST_F(MegaDataTest, TakesATokenizerFileAndSaysHowDocumentsEnd) {
+  writeFile(directory.file("t.json"), R"({
+    "added_tokens": [{"id": 2, "content": "<eos>", "special": true}],
+    "model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []}})");
+  writeFile(directory.file("pages.jsonl"),
+            "{\"text\": \"abba\"}\n{\"text\": \"bb\"}\n");
+  EXPECT_EQ(run("tokenize pages.jsonl --tokenizer t.json -o p --workers 2"), 0)
+      << error;
+  EXPECT_EQ(out, "wrote p.bin and p.idx: documents 2, tokens 8, type u16, "
+                 "vocabulary 3\n"
+                 "tokenizer t.json (bpe), documents end with id 2 (<eos>)\n");
+  EXPECT_EQ(run("inspect p --tokenizer t.json"), 0) << error;
+  EXPECT_THAT(out, HasSubstr("\"abba<eos>bb<eos>\""));
+  writeFile(directory.file("pages.jsonl"), "{\"text\": \"abc\"}");
+  EXPECT_EQ(run("tokenize pages.jsonl --tokenizer t.json -o q"), 65);
+  EXPECT_EQ(error, "mega-data: error: pages.jsonl:1: the tokenizer has no "
+                   "token for \"c\", and no unk_token\n");
+  EXPECT_EQ(run("tokenize pages.jsonl --tokenizer none -o q"), 74);
+  EXPECT_EQ(run("tokenize pages.jsonl --tokenizer pages.jsonl -o q"), 65);
+}
+
+TEST_F(MegaDataTest, IndexesAndRefusesAStaleIndex) {
+  EXPECT_EQ(run("tokenize text -o a"), 0) << error;
+  const std::string meta = readFile(directory.file("a.meta"));
+  std::filesystem::remove(directory.file("a.meta"));
+  EXPECT_EQ(run("index a"), 0) << error;
+  EXPECT_EQ(out, "wrote a.meta: documents 1, tokens 16, ids 10 to 256\n");
+  EXPECT_EQ(readFile(directory.file("a.meta")), meta);
+  EXPECT_EQ(run("index missing"), 74);
+}
+
 TEST_F(MegaDataTest, HelpFitsOneScreen) {
   for (const char *arguments :
-       {"--help", "-h", "tokenize --help", "inspect --help"}) {
+       {"--help", "-h", "tokenize --help", "inspect --help", "index --help",
+        "samples --help"}) {
     EXPECT_EQ(run(arguments), 0);
     EXPECT_LE(std::count(out.begin(), out.end(), '\n'), 24) << out;
     EXPECT_EQ(error, "");
@@ -72,7 +104,8 @@ TEST_F(MegaDataTest, WrongUsageIsTwo) {
   for (const char *arguments :
        {"", "tokenise text -o a", "tokenize", "tokenize text",
         "tokenize text -o a --what", "tokenize -o a",
-        "tokenize text -o a --tokenizer bpe.json", "inspect",
+        "tokenize text -o a --eod 257", "tokenize text -o a --eod none",
+        "tokenize text -o a --workers 0", "index", "inspect",
         "inspect a --first x", "inspect a --first -1", "inspect a b"}) {
     EXPECT_EQ(run(arguments), 2) << arguments;
     EXPECT_THAT(error, StartsWith("mega-data: error: ")) << arguments;
@@ -83,13 +116,15 @@ TEST_F(MegaDataTest, WrongUsageIsTwo) {
 
 TEST_F(MegaDataTest, WrongUsageNamesWhatIsWrong) {
   run("tokenise text -o a");
-  EXPECT_EQ(error, "mega-data: error: unknown command tokenise (commands: "
-                   "tokenize, inspect, samples); see mega-data --help\n");
+  EXPECT_EQ(error,
+            "mega-data: error: unknown command tokenise (commands: "
+            "tokenize, index, inspect, samples); see mega-data --help\n");
   run("");
   EXPECT_THAT(error,
               StartsWith("mega-data: error: no command (commands: tokenize"));
-  run("tokenize text -o a --tokenizer bpe.json");
-  EXPECT_THAT(error, HasSubstr("--tokenizer: bpe.json not in {byte}"));
+  run("tokenize text -o a --eod '<eos>'");
+  EXPECT_EQ(error, "mega-data: error: --eod <eos>: the tokenizer has no such "
+                   "token (it names no special tokens)\n");
 }
 
 TEST_F(MegaDataTest, BadDataIs65) {

@@ -99,9 +99,47 @@ CLI::Option *addDefault(CLI::App &command, const char *name, T &variable,
                   fmt::format("{} ({})", help, variable));
 }
 
-void addData(CLI::App &command, std::string &data) {
-  addValue(command, "--data", data, "PREFIX",
-           "dataset PREFIX.bin, PREFIX.idx (required)");
+/// Where the data comes from, as it is written.
+struct DataArguments {
+  std::vector<std::string> data;
+  std::string split;
+  std::string part;
+};
+
+void addData(CLI::App &command, DataArguments &arguments) {
+  addValue(command, "--data", arguments.data, "PREFIX",
+           "a dataset, or W1 PREFIX1 W2 PREFIX2 ... (required)");
+  addValue(command, "--split", arguments.split, "A,B,C",
+           "shares of train, valid, test documents (none)");
+}
+
+StatusOr<DataSource> toSource(const DataArguments &arguments) {
+  MEGA_ASSIGN_OR_RETURN(DataSource source,
+                        DataSource::parse("--data", arguments.data));
+  if (!arguments.split.empty()) {
+    MEGA_ASSIGN_OR_RETURN(source.split, Split::parse(arguments.split));
+  }
+  return source;
+}
+
+/// The same with --part, which belongs to --split.
+StatusOr<DataSource> toPart(const DataArguments &arguments) {
+  MEGA_ASSIGN_OR_RETURN(DataSource source, toSource(arguments));
+  if (arguments.part.empty() != !source.split) {
+    return source.split
+               ? usageError("--split {} needs --part train, valid or test",
+                            arguments.split)
+               : usageError("--part {} needs --split, such as 969,30,1",
+                            arguments.part);
+  }
+  if (source.split) {
+    MEGA_ASSIGN_OR_RETURN(source.part, parsePart(arguments.part));
+    if (!source.split->has(source.part)) {
+      return usageError("--split {} has no {} part: its share is 0",
+                        arguments.split, arguments.part);
+    }
+  }
+  return source;
 }
 
 /// What train and eval share.
@@ -155,7 +193,7 @@ void addTrain(CLI::App &command, TrainCommand &train) {
              "largest gradient norm; 0: no clipping")
       ->check(nonNegative());
   addValue(command, "--valid", options.valid, "PREFIX",
-           "dataset to evaluate on, at the end (none)");
+           "dataset to evaluate on, at the end (that of --split)");
   addValue(command, "--eval-every", options.evalEvery, "N",
            "and every N steps (only at the end)")
       ->check(wholeNumber(1));
@@ -187,9 +225,10 @@ Status run(int argc, char **argv, CLI::App &app) {
   std::string plan;
   int64_t ignoreToken = -1;
   TrainCommand train;
+  DataArguments data;
   CLI::App &trainCommand = *app.add_subcommand("train", "Train a plan on data");
   addCommon(trainCommand, plan);
-  addData(trainCommand, train.options.data);
+  addData(trainCommand, data);
   addTrain(trainCommand, train);
   addRun(trainCommand, train.options, ignoreToken);
   addOutput(trainCommand, train);
@@ -198,7 +237,9 @@ Status run(int argc, char **argv, CLI::App &app) {
   CLI::App &evalCommand =
       *app.add_subcommand("eval", "Mean loss of a plan over a dataset");
   addCommon(evalCommand, plan);
-  addData(evalCommand, evaluation.data);
+  addData(evalCommand, data);
+  addValue(evalCommand, "--part", data.part, "PART",
+           "of --split: train, valid or test");
   addRun(evalCommand, evaluation, ignoreToken);
   addValue(evalCommand, "--weights", evaluation.weights, "PATH",
            "safetensors of logical tensors (initial weights)");
@@ -231,11 +272,13 @@ Status run(int argc, char **argv, CLI::App &app) {
     evaluation.ignoreToken = ignoreToken;
   }
   if (evalCommand.parsed()) {
+    MEGA_ASSIGN_OR_RETURN(evaluation.data, toPart(data));
     return runEval(plan, evaluation);
   }
   if (train.decaySteps > 0) {
     train.options.learningRate.decaySteps = train.decaySteps;
   }
+  MEGA_ASSIGN_OR_RETURN(train.options.data, toSource(data));
   return runTrain(plan, train.options, train.schedule, train.dumps);
 }
 

@@ -44,7 +44,10 @@ Batch fill(const BatchLoader &loader, const BatchLoaderOptions &options,
            int64_t step, int64_t microBatch, int64_t dpRank) {
   const int64_t size = options.microBatchSize * options.sequenceLength;
   Batch batch{std::vector<int32_t>(size, -1), std::vector<int32_t>(size, -1)};
-  loader.fill(step, microBatch, dpRank, batch.tokens, batch.labels);
+  EXPECT_TRUE(loader
+                  .fill(step, microBatch, dpRank,
+                        {.tokens = batch.tokens, .labels = batch.labels})
+                  .isOk());
   return batch;
 }
 

@@ -42,7 +42,7 @@ TEST(IndexedDatasetWriter, WritesMegatronsBytes) {
   EXPECT_EQ(readFile(prefix + ".idx"), expected.bytes());
   EXPECT_EQ(readFile(prefix + ".bin"),
             raw<uint16_t>({10, 11, 12, 13, 14, 256}));
-  EXPECT_EQ(directory.count(), 2);
+  EXPECT_EQ(directory.count(), 3);
   EXPECT_TRUE(IndexedDataset::open(prefix).isOk());
 }
 
@@ -112,4 +112,26 @@ TEST(IndexedDatasetWriter, LeavesNoBinWithoutItsIndex) {
     EXPECT_EQ(out.finish().code(), Code::Io);
   }
   EXPECT_EQ(directory.count(), 1);
+}
+
+TEST(IndexedDatasetWriter, EveryIdOfALargeVocabularyIsReadBackEqual) {
+  TemporaryDirectory directory;
+  for (const int32_t vocabulary : {65499, 65500, 65536, 70000}) {
+    std::vector<int32_t> ids(vocabulary);
+    std::iota(ids.begin(), ids.end(), 0);
+    auto subject = writer(directory.file("v"), vocabulary);
+    ASSERT_TRUE(subject.append(ids).isOk());
+    // One more is none of the vocabulary's.
+    EXPECT_EQ(subject.append(std::span(&vocabulary, 1)).code(), Code::BadInput);
+    ASSERT_TRUE(subject.finish().isOk());
+    const auto dataset = IndexedDataset::open(directory.file("v"));
+    ASSERT_TRUE(dataset.isOk()) << dataset.status().message();
+    EXPECT_EQ(dataset->type(),
+              vocabulary < 65500 ? TokenType::U16 : TokenType::I32);
+    std::vector<int32_t> found(vocabulary);
+    dataset->read(0, found);
+    EXPECT_EQ(found, ids) << vocabulary;
+    EXPECT_TRUE(dataset->checkVocabulary(vocabulary).isOk());
+    EXPECT_FALSE(dataset->checkVocabulary(vocabulary - 1).isOk());
+  }
 }

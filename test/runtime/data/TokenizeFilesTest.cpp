@@ -1,10 +1,13 @@
 #include "runtime/data/TokenizeFiles.h"
 
 #include "runtime/data/DescribeDataset.h"
+#include "runtime/tokenizer/ByteTokenizer.h"
 #include "test/runtime/data/IndexBytes.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <filesystem>
 
 using namespace mega;
 using namespace mega::test;
@@ -37,7 +40,12 @@ protected:
 
   StatusOr<TokenizeCounts> tokenize(const std::vector<std::string> &inputs,
                                     const std::string &separator = "") const {
-    return tokenizeFiles({inputs, directory.file("out"), separator});
+    TokenizeOptions options;
+    options.inputs = inputs;
+    options.prefix = directory.file("out");
+    options.documentSeparator = separator;
+    options.endOfDocument = ByteTokenizer::kEndOfDocument;
+    return tokenizeFiles(options, ByteTokenizer());
   }
 
   TemporaryDirectory directory;
@@ -117,4 +125,100 @@ TEST_F(TokenizeFilesTest, TheDescriptionOfNothingIsShort) {
                                        "documents     0\n"
                                        "sequences     0\n"
                                        "tokens        0\n");
+}
+
+namespace {
+
+/// Ids are the lengths of words; refuses the word `bad`. Not in pieces.
+class WordTokenizer : public Tokenizer {
+public:
+  std::string_view kind() const override { return "word"; }
+  int64_t vocabulary() const override { return 70000; }
+  Status encode(std::string_view text,
+                std::vector<int32_t> &ids) const override {
+    if (text.find("bad") != std::string_view::npos) {
+      return badInput("a bad word");
+    }
+    int32_t length = 0;
+    for (const char c : std::string(text) + " ") {
+      if (c != ' ') {
+        ++length;
+      } else if (length > 0) {
+        ids.push_back(std::exchange(length, 0));
+      }
+    }
+    return Status::ok();
+  }
+  std::string decode(std::span<const int32_t>) const override { return ""; }
+  std::optional<int32_t> findToken(std::string_view) const override {
+    return std::nullopt;
+  }
+  std::string token(int32_t) const override { return ""; }
+  std::optional<int32_t> endOfDocument() const override { return 0; }
+  std::vector<std::string> specialTokens() const override { return {}; }
+};
+
+} // namespace
+
+TEST_F(TokenizeFilesTest, JsonLinesAreDocuments) {
+  const auto counts =
+      tokenize({input("a.jsonl", "{\"text\": \"on\\u0065\"}\n\n"
+                                 "{\"id\": [{}], \"text\": \"two\\n\"}\r\n"
+                                 "{\"text\": \"\"}\n{\"text\": \"three\"}")});
+  ASSERT_TRUE(counts.isOk()) << counts.status().message();
+  EXPECT_EQ(counts->emptyDocuments, 1);
+  EXPECT_THAT(documents(), testing::ElementsAre("one$", "two\n$", "three$"));
+}
+
+TEST_F(TokenizeFilesTest, BadJsonLinesAreNamedByLine) {
+  const auto refused = [&](std::string_view text) {
+    const auto counts = tokenize({input("a.jsonl", text)});
+    EXPECT_EQ(counts.status().code(), Code::BadInput) << text;
+    return counts.status().message();
+  };
+  EXPECT_THAT(refused("{\"text\": \"a\"}\n{\"text\": "),
+              HasSubstr("a.jsonl:2: not valid JSON"));
+  EXPECT_THAT(refused("{\"body\": \"a\", \"n\": 1}"),
+              HasSubstr("a.jsonl:1: no key text; choose the text with "
+                        "--json-key (keys with text: body)"));
+  EXPECT_THAT(refused("{\"text\": 1}"), HasSubstr("no text under the key"));
+  EXPECT_THAT(refused("[1]"), HasSubstr("expected an object"));
+  EXPECT_THAT(refused(std::string(1000, '[')), HasSubstr("nested 1000 deep"));
+  EXPECT_EQ(tokenize({input("a.jsonl", "{}")}, "|").status().code(),
+            Code::Usage);
+}
+
+TEST_F(TokenizeFilesTest, WorkersDoNotChangeTheOutput) {
+  std::string text;
+  for (int i = 0; i < 40000; ++i) {
+    text += std::string(1 + i * 7919 % 97, 'x') + (i % 3 == 0 ? "|" : " ");
+  }
+  const std::string path = input("a", text);
+  std::string expected;
+  for (const int workers : {1, 2, 5}) {
+    TokenizeOptions options;
+    options.inputs = {path};
+    options.prefix = directory.file("out");
+    options.documentSeparator = "|";
+    options.workers = workers;
+    const auto counts = tokenizeFiles(options, WordTokenizer());
+    ASSERT_TRUE(counts.isOk()) << counts.status().message();
+    EXPECT_EQ(counts->tokens, 40000 + counts->documents);
+    EXPECT_EQ(counts->type, TokenType::I32);
+    const std::string bytes = readFile(directory.file("out.bin")) +
+                              readFile(directory.file("out.idx"));
+    EXPECT_TRUE(expected.empty() || bytes == expected) << workers;
+    expected = bytes;
+  }
+}
+
+TEST_F(TokenizeFilesTest, NamesTheDocumentTheTokenizerRefuses) {
+  TokenizeOptions options;
+  options.inputs = {input("a", "good|bad|good")};
+  options.prefix = directory.file("out");
+  options.documentSeparator = "|";
+  const auto counts = tokenizeFiles(options, WordTokenizer());
+  EXPECT_EQ(counts.status().message(),
+            directory.file("a") + ": document 1 (from 0): a bad word");
+  EXPECT_FALSE(std::filesystem::exists(directory.file("out.bin")));
 }

@@ -30,14 +30,14 @@ TEST_F(PrefetcherTest, GivesTheBatchesOfFill) {
   const BatchLoader batches = loader(*ahead);
   Prefetcher prefetcher(*ahead, batches);
   const StepScalars scalars;
-  ahead->fill(batches, 0);
+  ASSERT_TRUE(ahead->fill(batches, 0).isOk());
   for (int64_t step = 0; step < 30; ++step) {
-    plain->fill(batches, step);
+    ASSERT_TRUE(plain->fill(batches, step).isOk());
     ASSERT_EQ(inputs(ahead->executor(), 0), inputs(plain->executor(), 0))
         << "step " << step;
     prefetcher.start(step + 1);
     ahead->executor().runStep(ahead->trainEntry(), scalars, 0);
-    prefetcher.wait();
+    EXPECT_TRUE(prefetcher.wait().isOk());
     plain->executor().runStep(plain->trainEntry(), scalars, 0);
     ASSERT_EQ(ahead->executor().loss(), plain->executor().loss());
   }
@@ -47,10 +47,10 @@ TEST_F(PrefetcherTest, WaitsForNothingIfNothingWasStarted) {
   const auto one = session();
   const BatchLoader batches = loader(*one);
   Prefetcher prefetcher(*one, batches);
-  prefetcher.wait();
+  EXPECT_TRUE(prefetcher.wait().isOk());
   prefetcher.start(0);
-  prefetcher.wait();
-  prefetcher.wait();
+  EXPECT_TRUE(prefetcher.wait().isOk());
+  EXPECT_TRUE(prefetcher.wait().isOk());
 }
 
 // However late the thread wakes: here the step has always ended before.
@@ -61,9 +61,9 @@ TEST_F(PrefetcherTest, AStepThatEndsFirstChangesNothing) {
   for (int64_t step = 0; step < 8; ++step) {
     const uint64_t next = executor.stepsDone() + 1;
     executor.runStep(one->trainEntry(), {}, 0);
-    one->fillAt(batches, step, next);
+    EXPECT_TRUE(one->fillAt(batches, step, next).isOk());
     const std::vector<int32_t> early = inputs(executor, 0);
-    one->fill(batches, step);
+    ASSERT_TRUE(one->fill(batches, step).isOk());
     EXPECT_EQ(inputs(executor, 0), early) << "step " << step;
   }
 }

@@ -77,10 +77,10 @@ TEST_F(SessionTest, EvaluatesEverySampleOnce) {
   const BatchLoader batches = loader(*one, /*once=*/true);
   ASSERT_EQ(batches.samples(), 20);
   StepScalars scalars;
-  const EvalResult result = one->evaluate(batches, scalars);
+  const EvalResult result = one->evaluate(batches, scalars).take();
   EXPECT_EQ(result.tokens, 60);
   EXPECT_NEAR(result.loss, std::log(7.0), 1.0);
-  EXPECT_EQ(one->evaluate(batches, scalars).loss, result.loss);
+  EXPECT_EQ(one->evaluate(batches, scalars).take().loss, result.loss);
 }
 
 TEST_F(SessionTest, LoadsWhatItDumped) {
@@ -89,7 +89,7 @@ TEST_F(SessionTest, LoadsWhatItDumped) {
   StepScalars scalars;
   scalars.lr = 0.02f;
   for (int64_t step = 0; step < 3; ++step) {
-    one->fill(batches, step);
+    ASSERT_TRUE(one->fill(batches, step).isOk());
     scalars.step = step + 1;
     one->executor().runStep(one->trainEntry(), scalars, 0);
   }
