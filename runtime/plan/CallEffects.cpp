@@ -57,7 +57,8 @@ public:
   StatusOr<CallEffects> run() {
     const auto launches = elements(function.launches());
     for (uint32_t i = 0; i < launches.size(); ++i) {
-      std::vector<Touch> touches = touchesOf(launches[i], i);
+      const std::vector<Touch> touches =
+          touchesOf(plan, programIndex, callIndex, i);
       MEGA_RETURN_IF_ERROR(checkOverlaps(touches));
       for (const Touch &touch : touches) {
         if (touch.isRead()) {
@@ -91,7 +92,6 @@ private:
     }
   };
 
-  std::vector<Touch> touchesOf(const plan::Launch &launch, uint32_t number);
   Status checkOverlaps(const std::vector<Touch> &touches) const;
   Status read(const Touch &touch);
   Status write(const Touch &touch);
@@ -114,48 +114,6 @@ private:
   std::vector<Written> log;
   CallEffects effects;
 };
-
-std::vector<Touch> Analysis::touchesOf(const plan::Launch &launch,
-                                       uint32_t number) {
-  const auto kernel = static_cast<Kernel>(launch.kernel());
-  const KernelSpec &spec = kernelSpec(kernel);
-  const auto integers =
-      elements(function.integers())
-          .subspan(launch.first_integer(), spec.integers.size());
-  std::vector<Touch> touches;
-  for (uint32_t i = 0; i < spec.operands.size(); ++i) {
-    const plan::Buffer &buffer = elements(function.buffers())[elements(
-        function.operands())[launch.first_operand() + i]];
-    const bool argument =
-        buffer.space() == static_cast<uint8_t>(plan::Space::Argument);
-    const plan::Buffer &base =
-        argument
-            ? elements(
-                  program.arguments())[call.first_argument() + buffer.region()]
-            : buffer;
-    const Place place = placeOf(program, call, buffer, 0);
-    Touch touch;
-    touch.space = {place.region, base.per_slot(), base.per_micro_batch()};
-    touch.perRun = argument || call.count() == 1
-                       ? 0
-                       : buffer.per_instance() + buffer.per_frame();
-    touch.type = bufferType(buffer);
-    touch.box = Box::of(touch.type, place.offset);
-    touch.access = resolvedAccess(spec, static_cast<int>(i), integers);
-    touch.kernel = kernel;
-    touch.site = {programIndex, callIndex, number, i};
-    touches.push_back(touch);
-  }
-  for (uint32_t i = 0; i < touches.size(); ++i) {
-    for (int source :
-         {spec.operands[i].inPlaceOf, spec.operands[i].alsoInPlaceOf}) {
-      touches[i].inPlace |=
-          source >= 0 &&
-          samePlace(touches[i], touches[static_cast<size_t>(source)]);
-    }
-  }
-  return touches;
-}
 
 Status Analysis::checkOverlaps(const std::vector<Touch> &touches) const {
   const KernelSpec &spec = kernelSpec(touches.front().kernel);
@@ -302,6 +260,52 @@ std::string describe(const plan::Plan &plan, const Site &site) {
                      text(program.name()), site.call, text(function.name()),
                      site.launch, spec.name, spec.operands[site.operand].name,
                      text(plan.locations()->Get(launch.location())));
+}
+
+std::vector<Touch> touchesOf(const plan::Plan &plan, uint32_t programIndex,
+                             uint32_t callIndex, uint32_t number) {
+  const plan::Program &program = *plan.programs()->Get(programIndex);
+  const plan::Call &call = elements(program.calls())[callIndex];
+  const plan::Function &function = *plan.functions()->Get(call.function());
+  const plan::Launch &launch = elements(function.launches())[number];
+  const auto kernel = static_cast<Kernel>(launch.kernel());
+  const KernelSpec &spec = kernelSpec(kernel);
+  const auto integers =
+      elements(function.integers())
+          .subspan(launch.first_integer(), spec.integers.size());
+  std::vector<Touch> touches;
+  for (uint32_t i = 0; i < spec.operands.size(); ++i) {
+    const plan::Buffer &buffer = elements(function.buffers())[elements(
+        function.operands())[launch.first_operand() + i]];
+    const bool argument =
+        buffer.space() == static_cast<uint8_t>(plan::Space::Argument);
+    const plan::Buffer &base =
+        argument
+            ? elements(
+                  program.arguments())[call.first_argument() + buffer.region()]
+            : buffer;
+    const Place place = placeOf(program, call, buffer, 0);
+    Touch touch;
+    touch.space = {place.region, base.per_slot(), base.per_micro_batch()};
+    touch.perRun = argument || call.count() == 1
+                       ? 0
+                       : buffer.per_instance() + buffer.per_frame();
+    touch.type = bufferType(buffer);
+    touch.box = Box::of(touch.type, place.offset);
+    touch.access = resolvedAccess(spec, static_cast<int>(i), integers);
+    touch.kernel = kernel;
+    touch.site = {programIndex, callIndex, number, i};
+    touches.push_back(touch);
+  }
+  for (uint32_t i = 0; i < touches.size(); ++i) {
+    for (int source :
+         {spec.operands[i].inPlaceOf, spec.operands[i].alsoInPlaceOf}) {
+      touches[i].inPlace |=
+          source >= 0 &&
+          samePlace(touches[i], touches[static_cast<size_t>(source)]);
+    }
+  }
+  return touches;
 }
 
 StatusOr<CallEffects> analyseCall(const plan::Plan &plan, uint32_t program,

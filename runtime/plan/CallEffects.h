@@ -67,6 +67,11 @@ struct Touch {
   bool isWritten() const { return access != Access::Read; }
 };
 
+/// The operands of launch `launch` of the function that call `call` of program
+/// `program` of a checked plan runs, in the order of its kernel.
+std::vector<Touch> touchesOf(const plan::Plan &plan, uint32_t program,
+                             uint32_t call, uint32_t launch);
+
 struct CallEffects {
   /// Bytes outside of scratch that the call needs from before.
   std::vector<Touch> reads;

@@ -2,6 +2,9 @@
 #include "runtime/plan/LogicalParameters.h"
 #include "runtime/plan/PlanCheck.h"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <cmath>
 #include <unordered_set>
 
@@ -59,6 +62,15 @@ Status checkStateBuffer(const plan::Plan &plan, const plan::Buffer *buffer,
   if (static_cast<uint64_t>(type.elements()) != numbers) {
     return badInput("it is {}, the parameter has {} elements", toString(type),
                     numbers);
+  }
+  const auto shape = elements(parameter.shape());
+  if (static_cast<size_t>(type.rank) != shape.size() ||
+      !std::equal(shape.begin(), shape.end(), type.dims.begin(),
+                  [](uint64_t a, int64_t b) {
+                    return a == static_cast<uint64_t>(b);
+                  })) {
+    return badInput("it is {}, the parameter's shape is {}", toString(type),
+                    fmt::join(shape, "x"));
   }
   if (buffer->per_slot() != 0 || buffer->per_frame() != 0 ||
       buffer->per_micro_batch() != 0) {

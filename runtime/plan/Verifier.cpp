@@ -78,9 +78,11 @@ Status verifyPlan(const plan::Plan &plan) {
     MEGA_RETURN_IF_ERROR_CONTEXT(verifyLossTerms(context, entry), "{}",
                                  text(entry.name()));
   }
-  return forEachStage(plan, [&](const auto &entry, const auto &stage) {
-    return verifyActions(context, entry, stage);
-  });
+  MEGA_RETURN_IF_ERROR(
+      forEachStage(plan, [&](const auto &entry, const auto &stage) {
+        return verifyActions(context, entry, stage);
+      }));
+  return verifyValues(context);
 }
 
 } // namespace mega

@@ -16,21 +16,29 @@
 //   are zeroed in the prologue, added to by backward, read by the norm and by
 //   AdamW, and by nothing else;
 // - (V8) a training step zeroes, accumulates, norms and applies every gradient,
-//   each exactly once (accumulates: at least once), the norm first;
+//   each exactly once (accumulates: at least once), the norm first; an entry
+//   point that does not train leaves them alone;
 // - (V13) a parameter with a compute copy is rounded into it by one cast of the
-//   setup and by one of the finish, after its AdamW; nothing else writes it;
+//   setup and by one of the finish, after its AdamW; nothing else writes it,
+//   and no other copy of a parameter is made;
 // and each entry point and stage:
 // - (V9) prologue first, finish last; each forward and each backward program
-//   exactly once for every micro-batch, the others once;
+//   exactly once for every micro-batch, the others once; "train" and only it
+//   has a backward;
 // - (V10) nothing is read that was not written: by the loader, at
 //   initialisation, in the setup, or earlier in this step;
 // - (V11) a slot of saved frames is written by one forward, read by the
-// backward
-//   of the same micro-batch before it is written again, no frame is left over,
-//   and slots do not overlap;
+//   backward of the same micro-batch before it is written again, no frame is
+//   left over, and slots do not overlap;
 // - (V12) every micro-batch adds once to the sum of every loss term, whose
-// count
-//   is computed.
+//   count is computed;
+// and then, over values instead of bytes (Values.h):
+// - (V14) and (V15): inputs, ids, labels and dropout (ValueExecution.h);
+// - (V16) all entry points compute the same loss, dropout apart;
+// - (V17) backward leaves the derivative of what forward computed as the
+//   gradient of every parameter (KernelValues.h), seeded with the weight of
+//   each loss term over the count of the labels that its sum is of;
+// - (V18) adamw scales by the clip_scale of the norm of all gradients.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MEGA_RUNTIME_PLAN_VERIFIER_H
@@ -80,6 +88,9 @@ Status verifyLossTerms(const VerifierContext &context,
 /// V10 and V11.
 Status verifyActions(const VerifierContext &context,
                      const plan::EntryPoint &entry, const plan::Stage &stage);
+
+/// V14 to V18.
+Status verifyValues(const VerifierContext &context);
 
 /// Whether the entry point runs a backward or an optimizer.
 bool isTraining(const VerifierContext &context, const plan::EntryPoint &entry);

@@ -74,7 +74,33 @@ auto order(const Site &site) {
 
 } // namespace
 
+/// What is made of a parameter's weight is its declared copy.
+static Status verifyDeclared(const VerifierContext &context,
+                             const CopyRange &range) {
+  const int64_t elements = range.targetBytes / byteSize(DataType::BF16);
+  for (const LogicalParameter &parameter : context.parameters) {
+    const int64_t inside = (parameter.weight.offset - range.source.offset) /
+                           byteSize(DataType::F32);
+    if (parameter.weight.region != range.source.region || inside < 0 ||
+        inside >= elements) {
+      continue;
+    }
+    const Place copy{range.target.region,
+                     range.target.offset + inside * byteSize(DataType::BF16)};
+    if (!parameter.compute || *parameter.compute != copy) {
+      return badInput("{} makes a copy of parameter {} at {}, which the "
+                      "parameter does not name",
+                      describe(context.plan, range.site), parameter.name,
+                      placeText(context.plan, copy));
+    }
+  }
+  return Status::ok();
+}
+
 Status verifySetupCopies(const VerifierContext &context) {
+  for (const CopyRange &range : context.copies) {
+    MEGA_RETURN_IF_ERROR(verifyDeclared(context, range));
+  }
   std::vector<uint32_t> all(length(context.plan.programs()));
   for (uint32_t p = 0; p < all.size(); ++p) {
     all[p] = p;

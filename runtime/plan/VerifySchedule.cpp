@@ -366,6 +366,11 @@ Status verifyOrder(const plan::Plan &plan, const plan::EntryPoint &entry,
                     "micro-batch, expected one backward for each forward",
                     forwards, backwards);
   }
+  if ((text(entry.name()) == "train") != (backwards != 0)) {
+    return badInput("it runs {} backward programs, expected {}", backwards,
+                    backwards == 0 ? "one for each forward to train"
+                                   : "none in an entry point but train");
+  }
   return Status::ok();
 }
 

@@ -363,10 +363,28 @@ Status verifyState(const VerifierContext &context) {
   return Status::ok();
 }
 
+/// What trains is left alone by what does not.
+static Status verifyUntouched(const VerifierContext &context,
+                              const plan::EntryPoint &entry) {
+  const Roles roles(context);
+  for (uint32_t p : programsOf(entry)) {
+    MEGA_RETURN_IF_ERROR(forEachTouch(
+        context.plan, context.effects[p], p, &CallEffects::writes,
+        [&](const Touch &touch, const Box &box, uint32_t) {
+          return Roles::touches(roles.gradients, touch, box)
+                     ? badInput("{} writes gradients, in an entry point that "
+                                "does not train",
+                                describe(context.plan, touch.site))
+                     : Status::ok();
+        }));
+  }
+  return Status::ok();
+}
+
 Status verifyUpdates(const VerifierContext &context,
                      const plan::EntryPoint &entry) {
   if (!isTraining(context, entry)) {
-    return Status::ok();
+    return verifyUntouched(context, entry);
   }
   for (const LogicalParameter &parameter : context.parameters) {
     MEGA_RETURN_IF_ERROR(verifyRange(context, parameter));

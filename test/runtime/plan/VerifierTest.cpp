@@ -37,6 +37,19 @@ void eraseAt(std::vector<plan::Action> &actions, size_t index) {
   actions.erase(actions.begin() + static_cast<int64_t>(index));
 }
 
+/// Drops out of argument 1 in place, at the end.
+void addDropout(plan::FunctionT &function) {
+  plan::Launch launch = function.launches.back();
+  launch.mutate_kernel(static_cast<uint16_t>(Kernel::Dropout));
+  launch.mutate_first_operand(static_cast<uint32_t>(function.operands.size()));
+  launch.mutate_first_integer(static_cast<uint32_t>(function.integers.size()));
+  launch.mutate_first_float(static_cast<uint32_t>(function.floats.size()));
+  function.operands.insert(function.operands.end(), {1, 1});
+  function.integers.push_back(5);
+  function.floats.push_back(0.5);
+  function.launches.push_back(launch);
+}
+
 } // namespace
 
 TEST(Verifier, AcceptsTheToy) {
@@ -372,6 +385,146 @@ TEST(Verifier, V12EveryMicroBatchAddsToTheLoss) {
                 f.launches.push_back(f.launches[2]);
               }),
               HasSubstr("adds 2 times"));
+}
+
+//===----------------------------------------------------------------------===//
+// V8, V9: what does not train
+//===----------------------------------------------------------------------===//
+
+TEST(Verifier, V8EvaluationLeavesGradientsAlone) {
+  EXPECT_THAT(rejection([](auto &p) {
+                actionsOf(p, "eval")[0].mutate_program(
+                    actionsOf(p, "train")[0].program());
+              }),
+              HasSubstr("writes gradients, in an entry point that does not "
+                        "train"));
+}
+
+TEST(Verifier, V9TrainTrains) {
+  EXPECT_THAT(rejection([](auto &p) {
+                std::swap(p.entry_points[0]->name, p.entry_points[1]->name);
+              }),
+              HasSubstr("eval: stage 0: it runs 1 backward programs, expected "
+                        "none in an entry point but train"));
+}
+
+//===----------------------------------------------------------------------===//
+// V14 to V18: values
+//===----------------------------------------------------------------------===//
+
+TEST(Verifier, V14OnlyParametersAreReadUnwritten) {
+  EXPECT_THAT(rejection([](auto &p) {
+                p.parameter_count -= 35;
+                p.parameters.erase(p.parameters.begin());
+              }),
+              HasSubstr("reads byte 0 of region parameters, which belongs to "
+                        "no parameter and which nothing wrote"));
+}
+
+TEST(Verifier, V14InputsAreReadWhole) {
+  EXPECT_THAT(
+      rejection([](auto &p) {
+        programNamed(p, "forward").arguments[0].mutate_per_micro_batch(0);
+      }),
+      HasSubstr("reads 24 bytes at byte 0 of region input, 0 bytes on for each "
+                "micro-batch: these are not the micro-batch of any input"));
+}
+
+TEST(Verifier, V14IdsStayInsideTheirTable) {
+  EXPECT_THAT(rejection([](auto &p) { p.inputs[0]->limit = 6; }),
+              HasSubstr("indexes 7 rows by input tokens, whose ids are below "
+                        "6"));
+}
+
+TEST(Verifier, V14OneLabelIsIgnored) {
+  EXPECT_THAT(rejection([](auto &p) { p.ignore_label = -1; }),
+              HasSubstr("ignores label -100, the plan -1"));
+}
+
+TEST(Verifier, V15RandomNumbersAreUsedOnce) {
+  EXPECT_THAT(
+      rejection([](auto &p) {
+        addDropout(functionNamed(p, "layer.forward"));
+        for (auto &call : programNamed(p, "forward").calls) {
+          call.mutate_first_application(0);
+        }
+        addDropout(functionNamed(p, "embed.forward"));
+      }),
+      HasSubstr("drops out by key 5 in application 0, as another launch "
+                "of this forward does"));
+}
+
+TEST(Verifier, V15EvaluationDropsNothingOut) {
+  EXPECT_THAT(
+      rejection([](auto &p) { addDropout(functionNamed(p, "layer.eval")); }),
+      HasSubstr("drops out, in an entry point that does not train"));
+}
+
+TEST(Verifier, V16EntryPointsAgree) {
+  EXPECT_THAT(rejection([](auto &p) {
+                programNamed(p, "forward.eval").calls[1].mutate_count(1);
+              }),
+              HasSubstr("eval: the sum of loss term lm is another function of "
+                        "parameters and inputs than in train; the first "
+                        "difference is program forward.eval"));
+}
+
+TEST(Verifier, V17BackwardIsTheDerivative) {
+  // The weights of the layer before.
+  EXPECT_THAT(rejection([](auto &p) {
+                auto &calls = programNamed(p, "backward").calls;
+                calls[1].mutate_reverse(0);
+              }),
+              HasSubstr("is not the derivative of what forward computes; the "
+                        "first difference is program backward: call 1"));
+  // The result of another activation.
+  EXPECT_THAT(rejection([](auto &p) {
+                auto &f = functionNamed(p, "layer.backward");
+                f.integers.push_back(1);
+                f.launches[0].mutate_first_integer(
+                    static_cast<uint32_t>(f.integers.size() - 1));
+              }),
+              HasSubstr("launch 0, gelu_grad"));
+  EXPECT_THAT(
+      rejection([](auto &p) { addDropout(functionNamed(p, "layer.forward")); }),
+      HasSubstr("is not the derivative"));
+}
+
+TEST(Verifier, V17TheSeedIsWeightOverCount) {
+  EXPECT_THAT(rejection([](auto &p) { p.loss_terms[0]->weight = 2; }),
+              HasSubstr("is not the derivative"));
+}
+
+TEST(Verifier, V17TheCountIsOfTheLabels) {
+  EXPECT_THAT(rejection([](auto &p) {
+                // The prologues count the tokens.
+                for (const char *name : {"begin", "begin.eval"}) {
+                  programNamed(p, name).arguments[0].mutate_offset(0);
+                }
+              }),
+              HasSubstr("the count of loss term lm is of other labels than its "
+                        "sum"));
+}
+
+TEST(Verifier, V18TheNormIsOfThisStep) {
+  EXPECT_THAT(rejection([](auto &p) {
+                auto &f = functionNamed(p, "step.end");
+                f.integers[f.launches[0].first_integer()] = 1;
+              }),
+              HasSubstr("operand total"));
+}
+
+TEST(Verifier, V18AdamWScalesByTheNorm) {
+  // By the seed of the loss instead.
+  EXPECT_THAT(
+      rejection([](auto &p) {
+        auto &f = functionNamed(p, "step.end");
+        f.buffers.push_back(operandOf(functionNamed(p, "step.begin"), 3, 1));
+        f.operands[f.launches[2].first_operand() + 4] =
+            static_cast<uint16_t>(f.buffers.size() - 1);
+      }),
+      HasSubstr("adamw: operand weight (toy.mlir:1) scales by what is not the "
+                "clip_scale of the norm of all gradients"));
 }
 
 //===----------------------------------------------------------------------===//
