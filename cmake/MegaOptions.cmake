@@ -39,6 +39,13 @@ if(MEGA_SANITIZE)
     -fsanitize=${MEGA_SANITIZE} -fno-omit-frame-pointer -g1)
   target_link_options(mega_options INTERFACE -fsanitize=${MEGA_SANITIZE})
 endif()
+if(MEGA_FUZZ)
+  # Coverage for libFuzzer, and an end at the first report. What clang warns of
+  # beyond g++ is no error here.
+  target_compile_options(mega_options INTERFACE
+    -fsanitize=fuzzer-no-link -fno-sanitize-recover=all
+    -fno-sanitize=vptr,function -Wno-error)
+endif()
 
 # mega_library(name SOURCES ... [LINK ...]): a static library of this project.
 function(mega_library name)

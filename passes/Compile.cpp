@@ -2,6 +2,7 @@
 
 #include "dialects/Register.h"
 #include "passes/EmitPlan.h"
+#include "runtime/plan/PlanCheck.h"
 #include "runtime/plan/PlanFile.h"
 #include "runtime/plan/Verifier.h"
 
@@ -93,6 +94,10 @@ compile(std::unique_ptr<llvm::MemoryBuffer> model,
   const std::string source = model->getBuffer().str();
   const std::string name = model->getBufferIdentifier().str();
   MEGA_RETURN_IF_ERROR_CONTEXT(checkNesting(source), "{}", name);
+  // The plan keeps it.
+  if (Status status = checkText("the model", source); !status.isOk()) {
+    return makeError(Code::Failed, "{}: {}", name, status.message());
+  }
 
   DialectRegistry registry;
   registerDialects(registry);

@@ -2,8 +2,10 @@
 #include "dialects/tfm/Tfm.h"
 #include "passes/Applications.h"
 #include "passes/Passes.h"
+#include "runtime/plan/PlanCheck.h"
 
 #include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 namespace mega {
 #define GEN_PASS_DEF_VERIFYMODEL
@@ -31,13 +33,81 @@ struct VerifyModelPass : mega::impl::VerifyModelBase<VerifyModelPass> {
                     << "\" (it has tokens, labels)";
       }
     }
+    checkNames(module);
+    for (auto term : model.getBody().front().getOps<tfm::LossTermOp>()) {
+      checkLoss(module, term);
+    }
     checkUse(module, model);
     checkTypes(module);
+  }
+
+  /// Names end up in plans and weight files: printable, without spaces. Half
+  /// of what a plan takes, because a plan joins them.
+  void checkName(Operation *op, StringRef what, StringRef name) {
+    const Status status = mega::checkName(what.str(), name.str());
+    if (!status.isOk()) {
+      fail(op) << status.message();
+    } else if (name.size() > 240) {
+      fail(op) << what << " has " << name.size()
+               << " characters, expected at most 240";
+    }
+  }
+
+  void checkNames(ModuleOp module) {
+    module.walk([&](Operation *op) {
+      llvm::TypeSwitch<Operation *>(op)
+          .Case([&](tfm::ParamOp param) {
+            checkName(op, "the parameter's name", param.getName());
+          })
+          .Case([&](tfm::RepeatOp repeat) {
+            checkName(op, "the prefix", repeat.getPrefix());
+          })
+          .Case([&](tfm::LossTermOp term) {
+            checkName(op, "the loss term's name", term.getName());
+          })
+          .Case<tfm::BlockOp, tfm::ModelOp, tfm::SharedOp>([&](auto symbol) {
+            checkName(op, "the name", symbol.getSymName());
+          });
+    });
   }
 
   InFlightDiagnostic fail(Operation *op) {
     signalPassFailure();
     return op->emitError();
+  }
+
+  /// The sum is one cross entropy, and the count is of its labels: the seed of
+  /// the backward is their quotient.
+  void checkLoss(ModuleOp module, tfm::LossTermOp term) {
+    auto call = term.getSum().getDefiningOp<tfm::CallOp>();
+    auto block = call ? module.lookupSymbol<tfm::BlockOp>(call.getCallee())
+                      : tfm::BlockOp();
+    tfm::HeadLossOp loss;
+    if (block) {
+      const auto result = cast<OpResult>(term.getSum()).getResultNumber();
+      loss = block.getBody()
+                 .front()
+                 .getTerminator()
+                 ->getOperand(result)
+                 .getDefiningOp<tfm::HeadLossOp>();
+    }
+    auto count = term.getCount().getDefiningOp<tfm::CountValidOp>();
+    if (!loss || !count) {
+      fail(term) << "has a sum that is not the cross_entropy of a called block, "
+                    "or a count that is not a tfm.count_valid";
+      return;
+    }
+    if (loss.getIgnore() != count.getIgnore()) {
+      fail(count) << "ignores label " << count.getIgnore()
+                  << ", the sum of loss term \"" << term.getName() << "\" "
+                  << loss.getIgnore();
+    }
+    const auto argument = dyn_cast<BlockArgument>(loss.getLabels());
+    if (!argument ||
+        call->getOperand(argument.getArgNumber()) != count.getLabels()) {
+      fail(count) << "counts other labels than the sum of loss term \""
+                  << term.getName() << "\" is of";
+    }
   }
 
   /// Nothing that the user wrote is dropped silently.

@@ -9,7 +9,8 @@ compiler=(g++ cmake ninja-build ccache git pkgconf
 runtime=(libflatbuffers-dev flatbuffers-compiler libopenblas-serial-dev
   libhwy-dev libcli11-dev nlohmann-json3-dev libtomlplusplus-dev libfmt-dev
   libxxhash-dev libsentencepiece-dev libpcre2-dev libutf8proc-dev)
-tests=(libgtest-dev libgmock-dev clang-format-22 clang-tidy-22 strace debootstrap binutils
+tests=(libgtest-dev libgmock-dev clang-format-22 clang-tidy-22 clang-22
+  libclang-rt-22-dev strace debootstrap binutils
   python3 perl-doc)
 
 wanted=("${compiler[@]}" "${runtime[@]}" "${tests[@]}")

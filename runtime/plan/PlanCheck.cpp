@@ -12,16 +12,6 @@ namespace {
 
 constexpr size_t kMaxNameLength = 512;
 
-Status checkText(std::string_view what, std::string_view text) {
-  for (char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte == 0x7f || (byte < 0x20 && c != '\n' && c != '\r' && c != '\t')) {
-      return badInput("{} holds control character {}", what, byte);
-    }
-  }
-  return Status::ok();
-}
-
 Status checkRange(std::string_view what, int64_t value, int64_t low,
                   int64_t high) {
   if (value < low || value > high) {
@@ -186,6 +176,16 @@ Status checkShape(const plan::Buffer &buffer) {
 }
 
 } // namespace
+
+Status checkText(std::string_view what, std::string_view text) {
+  for (char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte == 0x7f || (byte < 0x20 && c != '\n' && c != '\r' && c != '\t')) {
+      return badInput("{} holds control character {}", what, byte);
+    }
+  }
+  return Status::ok();
+}
 
 Status checkName(std::string_view what, std::string_view name) {
   if (name.empty() || name.size() > kMaxNameLength) {

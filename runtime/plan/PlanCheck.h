@@ -44,6 +44,8 @@ struct AddressLimits {
   uint64_t microBatch = 0;
 };
 
+/// No control characters but tabs and ends of lines.
+Status checkText(std::string_view what, std::string_view text);
 /// 1 to 512 printable characters, no space.
 Status checkName(std::string_view what, std::string_view name);
 /// Names of the things of one kind in a plan, which has to outlive it: each

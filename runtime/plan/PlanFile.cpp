@@ -134,15 +134,20 @@ std::vector<std::byte> packPlan(const plan::PlanT &plan) {
   plan::FinishPlanBuffer(builder, plan::Plan::Pack(builder, &stamped));
 
   std::vector<std::byte> file(kPlanHeaderBytes + builder.GetSize());
+  std::memcpy(file.data() + kPlanHeaderBytes, builder.GetBufferPointer(),
+              builder.GetSize());
+  sealPlan(file);
+  return file;
+}
+
+void sealPlan(std::span<std::byte> file) {
+  std::fill_n(file.begin(), kPlanHeaderBytes, std::byte{0});
   std::memcpy(file.data(), kMagic.data(), kMagic.size());
   write<uint32_t>(file, 8, kPlanVersion);
   write<uint32_t>(file, 12, kPlanHeaderBytes);
-  write<uint64_t>(file, 16, builder.GetSize());
-  std::memcpy(file.data() + kPlanHeaderBytes, builder.GetBufferPointer(),
-              builder.GetSize());
+  write<uint64_t>(file, 16, file.size() - kPlanHeaderBytes);
   const Hash hash = hashOf(file);
   std::copy(hash.begin(), hash.end(), file.begin() + kHashOffset);
-  return file;
 }
 
 Status checkPlanBytes(std::span<const std::byte> file) {

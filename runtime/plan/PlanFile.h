@@ -36,6 +36,10 @@ inline constexpr size_t kPlanHeaderBytes = 64;
 /// to those of this build.
 std::vector<std::byte> packPlan(const plan::PlanT &plan);
 
+/// Writes the header for the flatbuffer that follows it; the file has at least
+/// kPlanHeaderBytes.
+void sealPlan(std::span<std::byte> file);
+
 /// Checks (1) and (2) only.
 Status checkPlanBytes(std::span<const std::byte> file);
 

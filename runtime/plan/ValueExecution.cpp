@@ -26,15 +26,15 @@ Value parameterValue(uint32_t parameter, uint32_t k) {
       std::array{uint64_t{kParameter}, uint64_t{parameter}, uint64_t{k}});
 }
 
-StatusOr<ValueExecution> ValueExecution::begin(const VerifierContext &context,
+StatusOr<ValueExecution> ValueExecution::begin(const plan::Plan &plan,
                                                const plan::EntryPoint &entry) {
-  ValueExecution execution(context, entry);
+  ValueExecution execution(plan, entry);
   execution.load();
   const Observer nobody = [](const auto &, const auto &, const auto &) {
     return Status::ok();
   };
-  for (uint32_t p = 0; p < length(context.plan.programs()); ++p) {
-    if (context.plan.programs()->Get(p)->kind() == plan::ActionKind::Setup) {
+  for (uint32_t p = 0; p < length(plan.programs()); ++p) {
+    if (plan.programs()->Get(p)->kind() == plan::ActionKind::Setup) {
       MEGA_RETURN_IF_ERROR(execution.run(p, true, nullptr, nobody));
     }
   }
@@ -197,14 +197,16 @@ void ValueExecution::move(const Touch &target, const Box &box,
 }
 
 Status ValueExecution::checkIds(const Touch &touch, const ValueLaunch &launch,
-                                size_t table) const {
+                                size_t table) {
   for (uint32_t i = 0; i < length(plan.inputs()); ++i) {
     if (launch.before[touch.site.operand] != inputValue(i, false)) {
       continue;
     }
     const plan::Input &input = *plan.inputs()->Get(i);
     const int64_t rows = launch.types[table].rows();
-    if (input.limit() != static_cast<uint64_t>(rows)) {
+    int64_t &fewest = rowsByInput.try_emplace(i, rows).first->second;
+    fewest = std::min(fewest, rows);
+    if (input.limit() > static_cast<uint64_t>(rows)) {
       return badInput("{} indexes {} rows by input {}, whose ids are below {}",
                       describe(plan, touch.site), rows, text(input.name()),
                       input.limit());
@@ -212,6 +214,18 @@ Status ValueExecution::checkIds(const Touch &touch, const ValueLaunch &launch,
     return Status::ok();
   }
   return badInput("{} are ids of no input", describe(plan, touch.site));
+}
+
+Status ValueExecution::checkLimits() const {
+  for (const auto &[i, rows] : rowsByInput) {
+    const plan::Input &input = *plan.inputs()->Get(i);
+    if (input.limit() != static_cast<uint64_t>(rows)) {
+      return badInput("ids of input {} are below {}, but the smallest table "
+                      "that they index has {} rows",
+                      text(input.name()), input.limit(), rows);
+    }
+  }
+  return Status::ok();
 }
 
 Status ValueExecution::checkAttributes(const Site &site,

@@ -33,7 +33,7 @@ Value parameterValue(uint32_t parameter, uint32_t k);
 class ValueExecution {
 public:
   /// The memory after the setup.
-  static StatusOr<ValueExecution> begin(const VerifierContext &context,
+  static StatusOr<ValueExecution> begin(const plan::Plan &plan,
                                         const plan::EntryPoint &entry);
 
   /// Called for every launch that was executed.
@@ -45,6 +45,9 @@ public:
   Status run(uint32_t program, bool keepDropout, Tape *tape,
              const Observer &observer);
 
+  /// Once a forward ran: the limit of every input is that of its tables.
+  Status checkLimits() const;
+
   /// What a buffer outside of functions, or at `place`, holds.
   StatusOr<Value> valueOf(const plan::Buffer &buffer) {
     return valueAt({buffer.region(), buffer.offset()}, bufferType(buffer));
@@ -52,8 +55,8 @@ public:
   StatusOr<Value> valueAt(const Place &place, const BufferType &type);
 
 private:
-  ValueExecution(const VerifierContext &context, const plan::EntryPoint &entry)
-      : context(context), plan(context.plan), entry(entry) {}
+  ValueExecution(const plan::Plan &plan, const plan::EntryPoint &entry)
+      : plan(plan), entry(entry) {}
 
   void load();
   Status launch(const std::vector<Touch> &touches, const plan::Call &call,
@@ -64,16 +67,17 @@ private:
   StatusOr<Value> readInput(const Touch &touch, const Box &box,
                             plan::ActionKind kind) const;
   Status checkIds(const Touch &touch, const ValueLaunch &launch,
-                  size_t table) const;
+                  size_t table);
   Status checkAttributes(const Site &site, const ValueLaunch &launch) const;
   Status checkDropout(const Site &site, const ValueLaunch &launch);
   void move(const Touch &target, const Box &box, const BufferType &sourceType,
             const Box &sourceBox, const ReadValue &source);
 
-  const VerifierContext &context;
   const plan::Plan &plan;
   const plan::EntryPoint &entry;
   ValueMemory memory;
+  /// Of the smallest table that an input indexes.
+  std::map<uint32_t, int64_t> rowsByInput;
   /// Key and application of every dropout of the forward.
   std::set<std::pair<int64_t, int64_t>> drops;
 };

@@ -72,12 +72,11 @@ struct Losses {
   std::unordered_set<Value> values;
 };
 
-StatusOr<Losses> lossesOf(const VerifierContext &context,
+StatusOr<Losses> lossesOf(const plan::Plan &plan,
                           const plan::EntryPoint &entry, const Losses *expected,
                           Stranger &stranger) {
-  const plan::Plan &plan = context.plan;
   MEGA_ASSIGN_OR_RETURN(ValueExecution execution,
-                        ValueExecution::begin(context, entry));
+                        ValueExecution::begin(plan, entry));
   MEGA_RETURN_IF_ERROR(runAll(execution, plan, entry,
                               plan::ActionKind::Prologue, false, nullptr,
                               nobody));
@@ -103,14 +102,13 @@ StatusOr<Losses> lossesOf(const VerifierContext &context,
   return losses;
 }
 
-Status verifyAgreement(const VerifierContext &context) {
-  const plan::Plan &plan = context.plan;
+Status verifyAgreement(const plan::Plan &plan) {
   std::optional<Losses> first;
   for (uint32_t e = 0; e < length(plan.entry_points()); ++e) {
     const plan::EntryPoint &entry = *plan.entry_points()->Get(e);
     Stranger stranger;
     auto losses =
-        lossesOf(context, entry, first ? &*first : nullptr, stranger);
+        lossesOf(plan, entry, first ? &*first : nullptr, stranger);
     if (!losses.isOk()) {
       return std::move(losses).takeStatus().withContext(
           std::string(text(entry.name())));
@@ -138,9 +136,9 @@ Status verifyAgreement(const VerifierContext &context) {
 
 class StepValues {
 public:
-  StepValues(const VerifierContext &context, const plan::EntryPoint &entry,
+  StepValues(const plan::Plan &plan, const plan::EntryPoint &entry,
                ValueExecution execution)
-      : context(context), plan(context.plan), entry(entry),
+      : plan(plan), entry(entry),
         execution(std::move(execution)) {}
 
   Status verify(bool training) {
@@ -166,7 +164,6 @@ private:
     return runAll(execution, plan, entry, kind, true, recording, observer);
   }
 
-  const VerifierContext &context;
   const plan::Plan &plan;
   const plan::EntryPoint &entry;
   ValueExecution execution;
@@ -213,6 +210,7 @@ Status StepValues::forward(bool training) {
                               "train",
                               describe(plan, site));
       }));
+  MEGA_RETURN_IF_ERROR(execution.checkLimits());
   for (uint32_t i = 0; i < length(plan.loss_terms()); ++i) {
     const plan::LossTerm &term = *plan.loss_terms()->Get(i);
     MEGA_ASSIGN_OR_RETURN(const Value sum, execution.valueOf(*term.sum()));
@@ -328,12 +326,12 @@ Status verifyValues(const VerifierContext &context) {
     }
     const bool training = isTraining(context, entry);
     MEGA_ASSIGN_OR_RETURN(ValueExecution execution,
-                          ValueExecution::begin(context, entry));
-    StepValues step(context, entry, std::move(execution));
+                          ValueExecution::begin(plan, entry));
+    StepValues step(plan, entry, std::move(execution));
     MEGA_RETURN_IF_ERROR_CONTEXT(step.verify(training), "{}",
                                  text(entry.name()));
   }
-  return verifyAgreement(context);
+  return verifyAgreement(plan);
 }
 
 } // namespace mega

@@ -432,8 +432,8 @@ TEST(Verifier, V14InputsAreReadWhole) {
 
 TEST(Verifier, V14IdsStayInsideTheirTable) {
   EXPECT_THAT(rejection([](auto &p) { p.inputs[0]->limit = 6; }),
-              HasSubstr("indexes 7 rows by input tokens, whose ids are below "
-                        "6"));
+              HasSubstr("ids of input tokens are below 6, but the smallest table "
+                        "that they index has 7 rows"));
 }
 
 TEST(Verifier, V14OneLabelIsIgnored) {
