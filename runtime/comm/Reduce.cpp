@@ -1,0 +1,116 @@
+#include "runtime/comm/Reduce.h"
+
+#include "runtime/plan/BFloat16.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <type_traits>
+
+namespace mega {
+namespace {
+
+/// Bytes of the accumulators of one block: they, and one block of each source,
+/// are in the second-level cache together.
+constexpr int64_t kBlockBytes = 8192;
+
+/// Integers wrap around; signed overflow would be undefined.
+template <typename T> T add(T a, T b) {
+  if constexpr (std::is_integral_v<T>) {
+    using Unsigned = std::make_unsigned_t<T>;
+    return static_cast<T>(static_cast<Unsigned>(a) + static_cast<Unsigned>(b));
+  } else {
+    return a + b;
+  }
+}
+
+struct Sum {
+  template <typename T> static T apply(T a, T b) { return add(a, b); }
+};
+// `b != b` holds for a NaN only.
+struct Max {
+  template <typename T> static T apply(T a, T b) {
+    return (b > a) | (b != b) ? b : a;
+  }
+};
+struct Min {
+  template <typename T> static T apply(T a, T b) {
+    return (b < a) | (b != b) ? b : a;
+  }
+};
+struct Or {
+  template <typename T> static T apply(T a, T b) { return a | b; }
+};
+
+template <typename Element, typename Wide, typename Combine>
+void reduceBlocks(std::span<const void *const> sources,
+                  std::span<void *const> outputs, int64_t count) {
+  constexpr int64_t kBlock = kBlockBytes / sizeof(Wide);
+  constexpr bool kNarrows = !std::is_same_v<Element, Wide>;
+  alignas(64) Wide block[kBlock];
+  alignas(64) Element narrow[kNarrows ? kBlock : 1];
+  for (int64_t begin = 0; begin < count; begin += kBlock) {
+    const int64_t length = std::min(kBlock, count - begin);
+    const auto *first = static_cast<const Element *>(sources[0]) + begin;
+    for (int64_t i = 0; i < length; ++i) {
+      block[i] = static_cast<Wide>(first[i]);
+    }
+    for (const void *source : sources.subspan(1)) {
+      const auto *next = static_cast<const Element *>(source) + begin;
+      for (int64_t i = 0; i < length; ++i) {
+        block[i] = Combine::apply(block[i], static_cast<Wide>(next[i]));
+      }
+    }
+    const void *result = block;
+    if constexpr (kNarrows) {
+      for (int64_t i = 0; i < length; ++i) {
+        narrow[i] = Element(block[i]);
+      }
+      result = narrow;
+    }
+    for (void *output : outputs) {
+      std::memcpy(static_cast<Element *>(output) + begin, result,
+                  length * sizeof(Element));
+    }
+  }
+}
+
+template <typename Element, typename Wide = Element>
+void reduceType(std::span<const void *const> sources,
+                std::span<void *const> outputs, int64_t count,
+                Reduction reduction) {
+  switch (reduction) {
+  case Reduction::Sum:
+    return reduceBlocks<Element, Wide, Sum>(sources, outputs, count);
+  case Reduction::Max:
+    return reduceBlocks<Element, Wide, Max>(sources, outputs, count);
+  case Reduction::Min:
+    return reduceBlocks<Element, Wide, Min>(sources, outputs, count);
+  case Reduction::Or:
+    if constexpr (std::is_integral_v<Element>) {
+      return reduceBlocks<Element, Wide, Or>(sources, outputs, count);
+    }
+    assert(false && "`or` is for integers");
+  }
+}
+
+} // namespace
+
+void reduce(std::span<const void *const> sources,
+            std::span<void *const> outputs, int64_t count, DataType type,
+            Reduction reduction) {
+  switch (type) {
+  case DataType::F32:
+    return reduceType<float>(sources, outputs, count, reduction);
+  case DataType::BF16:
+    return reduceType<BFloat16, float>(sources, outputs, count, reduction);
+  case DataType::F64:
+    return reduceType<double>(sources, outputs, count, reduction);
+  case DataType::I32:
+    return reduceType<int32_t>(sources, outputs, count, reduction);
+  case DataType::I64:
+    return reduceType<int64_t>(sources, outputs, count, reduction);
+  }
+}
+
+} // namespace mega
