@@ -12,6 +12,9 @@ namespace {
 /// to share the work out, and to find written data in the cache it was read to.
 constexpr int64_t kChunkBytes = 32768;
 
+/// All members' blocks together from which results are written past the cache.
+constexpr int64_t kLargeBytes = int64_t(16) << 20;
+
 const std::byte *at(const void *base, int64_t offset) {
   return static_cast<const std::byte *>(base) + offset;
 }
@@ -234,7 +237,8 @@ void Group::moveChunk(int64_t chunk, uint64_t number) const {
     reduce({sources.data(), members.size()},
            all ? std::span<void *const>(outputs.data(), members.size())
                : std::span<void *const>(&outputs[block], 1),
-           bytes / byteSize(any.type), any.type, any.reduction);
+           bytes / byteSize(any.type), any.type, any.reduction,
+           blockBytes * size() >= kLargeBytes);
     break;
   }
   case OperationKind::AllGather:

@@ -7,6 +7,10 @@
 #include <cstring>
 #include <type_traits>
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 namespace mega {
 namespace {
 
@@ -42,9 +46,36 @@ struct Or {
   template <typename T> static T apply(T a, T b) { return a | b; }
 };
 
+/// Whether a block of an output is in the cache because it was just read.
+bool isSource(const void *output, std::span<const void *const> sources) {
+  return std::find(sources.begin(), sources.end(), output) != sources.end();
+}
+
+/// Past the cache: the destination is not read first.
+void copyAround(void *to, const void *from, size_t bytes) {
+#if defined(__SSE2__)
+  auto *out = static_cast<char *>(to);
+  const auto *in = static_cast<const char *>(from);
+  const size_t head =
+      std::min(bytes, -reinterpret_cast<uintptr_t>(to) % sizeof(__m128i));
+  std::memcpy(out, in, head);
+  size_t i = head;
+  for (; i + sizeof(__m128i) <= bytes; i += sizeof(__m128i)) {
+    _mm_stream_si128(
+        reinterpret_cast<__m128i *>(out + i),
+        _mm_loadu_si128(reinterpret_cast<const __m128i *>(in + i)));
+  }
+  std::memcpy(out + i, in + i, bytes - i);
+  // These stores are ordered with later ones only by a fence.
+  _mm_sfence();
+#else
+  std::memcpy(to, from, bytes);
+#endif
+}
+
 template <typename Element, typename Wide, typename Combine>
 void reduceBlocks(std::span<const void *const> sources,
-                  std::span<void *const> outputs, int64_t count) {
+                  std::span<void *const> outputs, int64_t count, bool large) {
   constexpr int64_t kBlock = kBlockBytes / sizeof(Wide);
   constexpr bool kNarrows = !std::is_same_v<Element, Wide>;
   alignas(64) Wide block[kBlock];
@@ -69,8 +100,12 @@ void reduceBlocks(std::span<const void *const> sources,
       result = narrow;
     }
     for (void *output : outputs) {
-      std::memcpy(static_cast<Element *>(output) + begin, result,
-                  length * sizeof(Element));
+      Element *to = static_cast<Element *>(output) + begin;
+      if (large && !isSource(output, sources)) {
+        copyAround(to, result, length * sizeof(Element));
+      } else {
+        std::memcpy(to, result, length * sizeof(Element));
+      }
     }
   }
 }
@@ -78,17 +113,17 @@ void reduceBlocks(std::span<const void *const> sources,
 template <typename Element, typename Wide = Element>
 void reduceType(std::span<const void *const> sources,
                 std::span<void *const> outputs, int64_t count,
-                Reduction reduction) {
+                Reduction reduction, bool large) {
   switch (reduction) {
   case Reduction::Sum:
-    return reduceBlocks<Element, Wide, Sum>(sources, outputs, count);
+    return reduceBlocks<Element, Wide, Sum>(sources, outputs, count, large);
   case Reduction::Max:
-    return reduceBlocks<Element, Wide, Max>(sources, outputs, count);
+    return reduceBlocks<Element, Wide, Max>(sources, outputs, count, large);
   case Reduction::Min:
-    return reduceBlocks<Element, Wide, Min>(sources, outputs, count);
+    return reduceBlocks<Element, Wide, Min>(sources, outputs, count, large);
   case Reduction::Or:
     if constexpr (std::is_integral_v<Element>) {
-      return reduceBlocks<Element, Wide, Or>(sources, outputs, count);
+      return reduceBlocks<Element, Wide, Or>(sources, outputs, count, large);
     }
     assert(false && "`or` is for integers");
   }
@@ -98,18 +133,19 @@ void reduceType(std::span<const void *const> sources,
 
 void reduce(std::span<const void *const> sources,
             std::span<void *const> outputs, int64_t count, DataType type,
-            Reduction reduction) {
+            Reduction reduction, bool large) {
   switch (type) {
   case DataType::F32:
-    return reduceType<float>(sources, outputs, count, reduction);
+    return reduceType<float>(sources, outputs, count, reduction, large);
   case DataType::BF16:
-    return reduceType<BFloat16, float>(sources, outputs, count, reduction);
+    return reduceType<BFloat16, float>(sources, outputs, count, reduction,
+                                       large);
   case DataType::F64:
-    return reduceType<double>(sources, outputs, count, reduction);
+    return reduceType<double>(sources, outputs, count, reduction, large);
   case DataType::I32:
-    return reduceType<int32_t>(sources, outputs, count, reduction);
+    return reduceType<int32_t>(sources, outputs, count, reduction, large);
   case DataType::I64:
-    return reduceType<int64_t>(sources, outputs, count, reduction);
+    return reduceType<int64_t>(sources, outputs, count, reduction, large);
   }
 }
 

@@ -22,7 +22,7 @@ namespace mega {
 /// for integers. Allocates nothing; works in blocks that stay in the cache.
 void reduce(std::span<const void *const> sources,
             std::span<void *const> outputs, int64_t count, DataType type,
-            Reduction reduction);
+            Reduction reduction, bool large = false);
 
 } // namespace mega
 
