@@ -78,8 +78,11 @@ void reduceBlocks(std::span<const void *const> sources,
                   std::span<void *const> outputs, int64_t count, bool large) {
   constexpr int64_t kBlock = kBlockBytes / sizeof(Wide);
   constexpr bool kNarrows = !std::is_same_v<Element, Wide>;
-  alignas(64) Wide block[kBlock];
-  alignas(64) Element narrow[kNarrows ? kBlock : 1];
+  // As far apart from planned memory, in pages, as that from itself: copies
+  // that are misaligned by a few bytes run at a twentieth of the speed on
+  // Zen 4.
+  alignas(256) Wide block[kBlock];
+  alignas(256) Element narrow[kNarrows ? kBlock : 1];
   for (int64_t begin = 0; begin < count; begin += kBlock) {
     const int64_t length = std::min(kBlock, count - begin);
     const auto *first = static_cast<const Element *>(sources[0]) + begin;

@@ -1,0 +1,139 @@
+// Ranks that are processes: killed, stopped, and on hosts of their own.
+#include "test/runtime/launch/Processes.h"
+
+#include <gmock/gmock.h>
+
+using namespace mega;
+using namespace mega::test;
+using namespace std::chrono_literals;
+using testing::AllOf;
+using testing::AnyOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+namespace {
+
+/// Everybody sums until someone fails.
+Status sumForever(Communicator &all, const std::function<void()> &underWay) {
+  std::vector<float> data(50000, 1);
+  for (int step = 0;; ++step) {
+    MEGA_RETURN_IF_ERROR(
+        all.allReduce(data.data(), data.data(), 50000, DataType::F32));
+    std::fill(data.begin(), data.end(), 1.0f);
+    if (step == 3) {
+      underWay();
+    }
+  }
+}
+
+Status sumOnce(Communicator &all, const std::function<void()> &) {
+  for (const int64_t count : {int64_t(1), int64_t(100001)}) {
+    std::vector<float> data(count, 1.5f + float(all.rank()));
+    MEGA_RETURN_IF_ERROR(
+        all.allReduce(data.data(), data.data(), count, DataType::F32));
+    float wanted = 1.5f;
+    for (int rank = 1; rank < all.size(); ++rank) {
+      wanted += 1.5f + float(rank);
+    }
+    if (data.front() != wanted || data.back() != wanted) {
+      return makeError(Code::Internal, "{} instead of {}", data.front(),
+                       wanted);
+    }
+  }
+  return Status::ok();
+}
+
+TEST(Processes, SumAndLeave) {
+  Processes processes(4, {});
+  processes.start(sumOnce);
+  for (int rank = 0; rank < 4; ++rank) {
+    EXPECT_EQ(processes.end(rank), "ok") << rank;
+  }
+}
+
+class Killed : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Rank, Killed, testing::Values(0, 2));
+
+TEST_P(Killed, TheOthersNameItWithinTwoSeconds) {
+  const int victim = GetParam();
+  Processes processes(4, {});
+  processes.start(sumForever);
+  processes.waitUntilUnderWay();
+  const auto killed = std::chrono::steady_clock::now();
+  processes.signal(victim, SIGKILL);
+  for (int rank = 0; rank < 4; ++rank) {
+    if (rank != victim) {
+      EXPECT_THAT(processes.end(rank),
+                  AllOf(StartsWith(fmt::format("69 rank {}: ", victim)),
+                        HasSubstr("connection"), HasSubstr("lost")))
+          << "rank " << rank;
+    }
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - killed, 2s);
+}
+
+TEST(Stopped, HeartbeatNamesIt) {
+  ProcessOptions options;
+  options.limits.heartbeat = 1s;
+  options.timeLimit = 1min;
+  Processes processes(4, options);
+  processes.start(sumForever);
+  processes.waitUntilUnderWay();
+  const auto stopped = std::chrono::steady_clock::now();
+  processes.signal(2, SIGSTOP);
+  for (const int rank : {0, 1, 3}) {
+    EXPECT_THAT(processes.end(rank),
+                AllOf(StartsWith("69 rank 2: "),
+                      HasSubstr("has not been heard of for 1 s")))
+        << "rank " << rank;
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - stopped, 1s + 2s);
+}
+
+TEST(Stopped, TheTimeLimitNamesIt) {
+  ProcessOptions options;
+  options.limits.heartbeat = 1min;
+  options.timeLimit = 1s;
+  Processes processes(4, options);
+  processes.start(sumForever);
+  processes.waitUntilUnderWay();
+  const auto stopped = std::chrono::steady_clock::now();
+  processes.signal(2, SIGSTOP);
+  for (const int rank : {0, 1, 3}) {
+    // One root cause for all, whoever finds it.
+    EXPECT_THAT(processes.end(rank),
+                AllOf(StartsWith("69 rank "), HasSubstr("all_reduce"),
+                      HasSubstr("rank 2 has not come within 1 s")))
+        << "rank " << rank;
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - stopped, 1s + 2s);
+}
+
+TEST(Processes, AFailureOfOneIsReportedByAll) {
+  Processes processes(3, {});
+  processes.start([](Communicator &all, const std::function<void()> &ready) {
+    return all.rank() == 1 ? Status(Code::BadInput, "cannot read data")
+                           : sumForever(all, ready);
+  });
+  for (int rank = 0; rank < 3; ++rank) {
+    EXPECT_EQ(processes.end(rank), "65 rank 1: cannot read data");
+  }
+}
+
+/// Four hosts of two ranks each, as network namespaces on one bridge.
+TEST(Hosts, SumOverABridge) {
+  const auto network = Network::create(4);
+  if (network == nullptr) {
+    GTEST_SKIP() << "needs root and iproute2 for network namespaces";
+  }
+  ProcessOptions options;
+  options.host = network->address(0);
+  options.enter = [&](int rank) { return network->enter(rank / 2); };
+  Processes processes(8, options);
+  processes.start(sumOnce);
+  for (int rank = 0; rank < 8; ++rank) {
+    EXPECT_EQ(processes.end(rank), "ok") << rank;
+  }
+}
+
+} // namespace
