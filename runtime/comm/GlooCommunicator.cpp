@@ -88,6 +88,13 @@ Status GlooCommunicator::run(const Operation &operation) {
     return world->failure.status();
   }
   ++number;
+  world->begin(group(), number, operation);
+  Status status = runMessages(operation);
+  world->end();
+  return status;
+}
+
+Status GlooCommunicator::runMessages(const Operation &operation) {
   const Clock::time_point deadline = Clock::now() + world->options.timeLimit;
   const Header mine = headerOf(operation, number);
   std::vector<Header> headers(size(), mine);
@@ -346,25 +353,32 @@ Status GlooCommunicator::wait(Transfer transfer) {
   }
   const std::unique_ptr<Posted> record = std::move(found->second);
   posted.erase(found);
+  world->begin(group(), record->number, record->operation);
+  Status status = waitMessages(*record);
+  world->end();
+  return status;
+}
+
+Status GlooCommunicator::waitMessages(Posted &record) {
   const Clock::time_point deadline = Clock::now() + world->options.timeLimit;
-  Messages::Result result = record->headers.wait(deadline);
+  Messages::Result result = record.headers.wait(deadline);
   if (result != Messages::Result::Done) {
-    return explain(record->operation, record->number, record->headers, result);
+    return explain(record.operation, record.number, record.headers, result);
   }
-  const Operation &mine = record->operation;
-  const Operation theirs = record->theirs.operation();
+  const Operation &mine = record.operation;
+  const Operation theirs = record.theirs.operation();
   if (mine.count != theirs.count || mine.type != theirs.type) {
     const bool isFirst = rank() < mine.root;
-    return world->fail(isFirst ? mismatch(group(), record->number, rank(), mine,
-                                          mine.root, theirs)
-                               : mismatch(group(), record->number, mine.root,
-                                          theirs, rank(), mine),
-                       true);
+    return world->fail(
+        isFirst
+            ? mismatch(group(), record.number, rank(), mine, mine.root, theirs)
+            : mismatch(group(), record.number, mine.root, theirs, rank(), mine),
+        true);
   }
-  result = record->data.wait(deadline);
+  result = record.data.wait(deadline);
   return result == Messages::Result::Done
              ? Status::ok()
-             : explain(mine, record->number, record->data, result);
+             : explain(mine, record.number, record.data, result);
 }
 
 } // namespace mega::gloocomm

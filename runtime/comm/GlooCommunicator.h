@@ -63,6 +63,8 @@ private:
   Status run(const Operation &operation) override;
   StatusOr<Transfer> post(const Operation &operation) override;
 
+  Status runMessages(const Operation &operation);
+  Status waitMessages(Posted &record);
   Status checkBytes(const Operation &operation) const;
   uint64_t slot(Channel channel, int64_t bytes) const {
     return slotOf(groupId, channel, number, bytes);

@@ -32,6 +32,38 @@ Status World::failLost(const Status &cause) {
   return fail(cause, true);
 }
 
+void World::begin(const Group &newGroup, uint64_t newNumber,
+                  const Operation &newOperation) {
+  const std::scoped_lock lock(mutex);
+  group = &newGroup;
+  number = newNumber;
+  operation = newOperation;
+}
+
+void World::end() {
+  const std::scoped_lock lock(mutex);
+  if (failure.failed()) {
+    if (failedIn.empty()) {
+      failedIn = describeCurrent();
+    }
+  } else {
+    waitsFor = -1;
+  }
+  group = nullptr;
+}
+
+RankActivity World::activity() {
+  const std::scoped_lock lock(mutex);
+  return {waitsFor, failedIn.empty() ? describeCurrent() : failedIn};
+}
+
+std::string World::describeCurrent() const {
+  return group == nullptr
+             ? std::string()
+             : fmt::format("{} (number {} of group \"{}\")",
+                           describe(operation, *group), number, group->name);
+}
+
 uint64_t slotOf(int group, Channel channel, uint64_t number, int64_t bytes) {
   assert(bytes <= kMaxMessageBytes && group < (1 << kGroupBits));
   return (static_cast<uint64_t>(group) << 52) |
@@ -94,6 +126,7 @@ Messages::Result Messages::wait(Message &message, Clock::time_point deadline) {
       return Result::Aborted;
     }
     world.waiting.push_back(message.buffer.get());
+    world.waitsFor = message.peer;
   }
   // Gloo counts whole milliseconds, and reads 0 as well as any other limit.
   const auto left = std::max(

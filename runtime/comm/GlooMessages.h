@@ -45,6 +45,21 @@ struct World {
   std::condition_variable changed;
   /// Buffers that a thread waits for.
   std::vector<gloo::transport::UnboundBuffer *> waiting;
+
+  /// An operation of a group begins. It has to end while the group is there.
+  void begin(const Group &group, uint64_t number, const Operation &operation);
+  /// Keeps what activity() says if the world has failed.
+  void end();
+  RankActivity activity();
+  /// The peer of the message that is waited for, or -1.
+  int waitsFor = -1;
+
+private:
+  std::string describeCurrent() const;
+  const Group *group = nullptr;
+  uint64_t number = 0;
+  Operation operation;
+  std::string failedIn;
 };
 
 enum class Channel : uint8_t {

@@ -117,6 +117,8 @@ GlooWorld::createGroup(std::string name, std::vector<int> ranks) {
   return std::unique_ptr<Communicator>(std::move(communicator));
 }
 
+RankActivity GlooWorld::activity() const { return world->activity(); }
+
 void GlooWorld::abort(const Status &cause) { (void)world->fail(cause, false); }
 
 } // namespace mega

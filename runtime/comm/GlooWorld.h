@@ -44,6 +44,14 @@ struct GlooOptions : CommunicatorOptions {
   std::function<void(const Status &)> onFailure = {};
 };
 
+/// What a rank does right now, for whoever looks for the culprit of a hang.
+struct RankActivity {
+  /// The rank of the world whose message is missing; -1: it waits for nobody.
+  int waitsFor = -1;
+  /// The operation it is in, or has failed in; empty outside.
+  std::string operation;
+};
+
 class GlooWorld {
 public:
   /// Connects all ranks; waits for them within the time limit.
@@ -58,6 +66,9 @@ public:
 
   /// As Communicator::abort, for all groups of this rank.
   void abort(const Status &cause);
+
+  /// From any thread, at any time.
+  RankActivity activity() const;
 
 private:
   explicit GlooWorld(std::shared_ptr<gloocomm::World> world);

@@ -1,14 +1,15 @@
 //===- Protocol.h - What the ranks and the rendezvous say -------*- C++ -*-===//
 //
-//   rank to server                       server to rank
-//   hello {Hello}                        welcome              all are there
-//                                        refuse code, message the run cannot
-//                                        start
-//   set key, value                       value key, value     once it is set
-//   get key
-//   report {RankFailure}                 failure {RankFailure}    the root
-//   cause bye                                  end                  all have
-//   said bye ping                                 pong
+//   a rank says            the server says
+//
+//   hello {Hello}          welcome                 all are there
+//                          refuse code, message    the run cannot start
+//   set key, value
+//   get key                value key, value        once it is set
+//   report {RankFailure}   failure {RankFailure}   the root cause, to all
+//   ping {RankState}       pong
+//   state {RankState}      probe                   where are you?
+//   bye                    end                     all have said bye
 //
 // Whoever hears nothing for the heartbeat limit takes the other side for lost.
 //
@@ -45,6 +46,14 @@ inline nlohmann::json toJson(const RankFailure &failure) {
           {"code", int(failure.code)}, {"message", failure.message}};
 }
 
+inline nlohmann::json toJson(const RankState &state) {
+  return {{"stage", state.stage},
+          {"step", state.step},
+          {"action", state.action},
+          {"waitsFor", state.waitsFor},
+          {"operation", state.operation}};
+}
+
 /// The text at `key`, or none.
 inline std::string textAt(const nlohmann::json &message, const char *key) {
   const auto found = message.find(key);
@@ -53,23 +62,30 @@ inline std::string textAt(const nlohmann::json &message, const char *key) {
              : std::string();
 }
 
+inline int64_t numberAt(const nlohmann::json &message, const char *key,
+                        int64_t otherwise) {
+  const auto found = message.find(key);
+  return found != message.end() && found->is_number_integer()
+             ? found->get<int64_t>()
+             : otherwise;
+}
+
+inline RankState stateFrom(const nlohmann::json &json) {
+  return {static_cast<int>(numberAt(json, "stage", -1)),
+          numberAt(json, "step", -1), numberAt(json, "action", -1),
+          static_cast<int>(numberAt(json, "waitsFor", -1)),
+          textAt(json, "operation")};
+}
+
 /// Wrong fields become their defaults: a failure is never lost.
 inline RankFailure failureFrom(const nlohmann::json &json) {
-  const auto number = [&](const char *key, int64_t otherwise) {
-    const auto found = json.find(key);
-    return found != json.end() && found->is_number_integer()
-               ? found->get<int64_t>()
-               : otherwise;
-  };
-  const auto text = json.find("message");
-  const auto code = static_cast<int>(number("code", 0));
-  return {static_cast<int>(number("rank", -1)),
-          static_cast<int>(number("stage", -1)),
-          number("step", -1),
-          number("action", -1),
+  const auto code = static_cast<int>(numberAt(json, "code", 0));
+  return {static_cast<int>(numberAt(json, "rank", -1)),
+          static_cast<int>(numberAt(json, "stage", -1)),
+          numberAt(json, "step", -1),
+          numberAt(json, "action", -1),
           code == 0 ? Code::Failed : Code(code),
-          text != json.end() && text->is_string() ? text->get<std::string>()
-                                                  : std::string()};
+          textAt(json, "message")};
 }
 
 } // namespace mega

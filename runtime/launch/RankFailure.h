@@ -9,6 +9,17 @@
 
 namespace mega {
 
+/// Where a rank is, from time to time: what is known of one that is stopped.
+struct RankState {
+  int stage = -1;
+  int64_t step = -1;
+  int64_t action = -1;
+  /// The rank whose data it waits for; -1 if it does not wait.
+  int waitsFor = -1;
+  /// The operation it waits in.
+  std::string operation;
+};
+
 /// The failure of a rank, as all ranks report it. -1 where it is not known.
 struct RankFailure {
   int rank = -1;

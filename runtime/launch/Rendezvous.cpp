@@ -38,6 +38,15 @@ public:
                             std::chrono::milliseconds limit) override;
   RankFailure report(const RankFailure &mine);
   void setCallback(std::function<void(const RankFailure &)> given);
+  void setProvider(std::function<RankState()> given) {
+    const std::scoped_lock lock(mutex);
+    provider = std::move(given);
+    if (provider) {
+      // Known from the start: a rank may stop before its first ping.
+      sendState("ping");
+      notifyThread();
+    }
+  }
   Status leave();
 
   const RendezvousLimits limits;
@@ -46,6 +55,7 @@ public:
 private:
   void run();
   void handle(const Json &message);
+  void sendState(const char *type);
   void fail(const RankFailure &failure);
   /// Hands the failure to the callback, once; without the lock.
   void callBack();
@@ -68,6 +78,7 @@ private:
   bool welcome = false;
   bool ended = false;
   bool stopping = false;
+  std::function<RankState()> provider;
 
   /// Held while the callback runs; taken before the other one.
   std::mutex callbackMutex;
@@ -128,7 +139,7 @@ void Rendezvous::Client::run() {
       const std::scoped_lock lock(mutex);
       const Clock::time_point now = Clock::now();
       if (now >= nextPing) {
-        connection.send({{"type", "ping"}});
+        sendState("ping");
         nextPing = now + interval;
       }
       alive = connection.write();
@@ -178,9 +189,18 @@ void Rendezvous::Client::handle(const Json &message) {
     }
   } else if (type == "failure") {
     fail(failureFrom(message));
+  } else if (type == "probe") {
+    sendState("state");
+    connection.write();
   } else if (type == "end") {
     ended = true;
   }
+}
+
+void Rendezvous::Client::sendState(const char *type) {
+  Json message = toJson(provider ? provider() : RankState());
+  message["type"] = type;
+  connection.send(message);
 }
 
 void Rendezvous::Client::fail(const RankFailure &given) {
@@ -277,6 +297,9 @@ Rendezvous::join(const Endpoint &endpoint, const Hello &hello,
 
 KeyValueStore &Rendezvous::store() { return *client; }
 std::string Rendezvous::localAddress() const { return client->address; }
+void Rendezvous::setStateProvider(std::function<RankState()> provider) {
+  client->setProvider(std::move(provider));
+}
 void Rendezvous::setFailureCallback(
     std::function<void(const RankFailure &)> callback) {
   client->setCallback(std::move(callback));

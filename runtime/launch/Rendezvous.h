@@ -47,6 +47,11 @@ public:
   /// returns, the callback before it does not run any more: an empty one lets
   /// go of what it used. Not to be called from a callback.
   void setFailureCallback(std::function<void(const RankFailure &)> callback);
+  /// Where this rank is, asked about once a second and when a rank has exceeded
+  /// its time limit: then the ranks' answers lead from the one that complains
+  /// to the one that waits for nobody. Any thread; must not block. As with the
+  /// callback, an empty one lets go.
+  void setStateProvider(std::function<RankState()> provider);
   /// Tells all ranks that this one has failed, and returns the root cause,
   /// which may be an earlier failure of another. Takes a second at most.
   RankFailure report(const RankFailure &mine);

@@ -20,6 +20,9 @@ namespace mega {
 using Clock = std::chrono::steady_clock;
 using Json = nlohmann::json;
 
+/// For the answers to a probe: live ranks need a round trip.
+static constexpr std::chrono::milliseconds kAnswerTime{300};
+
 class RendezvousServer::Loop {
 public:
   Loop(Endpoint endpoint, Descriptor listener, Hello expected,
@@ -47,6 +50,9 @@ private:
     bool lost = false;
     Clock::time_point heard = Clock::now();
     std::set<std::string> awaited;
+    /// The last it has said, and whether since the last probe.
+    RankState state;
+    bool answered = false;
   };
 
   void run();
@@ -56,6 +62,11 @@ private:
   void lose(Client &client);
   void checkTime();
   void announce(const RankFailure &failure);
+  /// A rank blames others, who may be victims as well: asks all where they are.
+  void investigate(const RankFailure &failure);
+  /// With the answers.
+  void conclude();
+  Client *find(int rank);
   void refuse(Code code, const std::string &message);
   /// The difference of two ranks that have to agree, or nothing.
   std::optional<std::string> difference(const Hello &hello) const;
@@ -73,6 +84,9 @@ private:
   bool complete = false;
   /// Nothing will happen any more: a failure, a refusal, or all have left.
   bool over = false;
+  /// What a rank has reported, and until when the others may answer.
+  std::optional<RankFailure> complaint;
+  Clock::time_point answersDue;
   /// What ranks that come too late are told.
   std::optional<Json> refusal;
   std::thread thread;
@@ -141,7 +155,11 @@ void RendezvousServer::Loop::handle(Client &client, const Json &message) {
       client.lost = true;
     }
   } else if (type == "ping") {
+    client.state = stateFrom(message);
     client.connection.send({{"type", "pong"}});
+  } else if (type == "state") {
+    client.state = stateFrom(message);
+    client.answered = true;
   } else if (type == "set") {
     const std::string key = textAt(message, "key");
     const Json answer = {{"type", "value"},
@@ -162,7 +180,12 @@ void RendezvousServer::Loop::handle(Client &client, const Json &message) {
       client.awaited.insert(key);
     }
   } else if (type == "report") {
-    announce(failureFrom(message));
+    const RankFailure failure = failureFrom(message);
+    if (failure.code == Code::Unavailable) {
+      investigate(failure);
+    } else {
+      announce(failure);
+    }
   } else if (type == "bye") {
     client.left = true;
     const bool all =
@@ -282,6 +305,9 @@ void RendezvousServer::Loop::checkTime() {
                     ranks.size() == 1 ? "has" : "have", describe(endpoint),
                     std::chrono::duration<double>(limits.join).count()));
   }
+  if (complaint && now >= answersDue) {
+    return conclude();
+  }
   for (const Client &client : clients) {
     if (client.rank >= 0 && now - client.heard > limits.heartbeat) {
       return announce(
@@ -292,6 +318,49 @@ void RendezvousServer::Loop::checkTime() {
                std::chrono::duration<double>(limits.heartbeat).count())});
     }
   }
+}
+
+void RendezvousServer::Loop::investigate(const RankFailure &failure) {
+  if (complaint || over) {
+    return;
+  }
+  complaint = failure;
+  answersDue = Clock::now() + kAnswerTime;
+  for (Client &client : clients) {
+    client.answered = false;
+  }
+  sendAll({{"type", "probe"}});
+}
+
+RendezvousServer::Loop::Client *RendezvousServer::Loop::find(int rank) {
+  const auto found =
+      std::find_if(clients.begin(), clients.end(),
+                   [&](const Client &each) { return each.rank == rank; });
+  return found == clients.end() ? nullptr : &*found;
+}
+
+void RendezvousServer::Loop::conclude() {
+  // From the one that complains to whom it waits for, and on, to the one that
+  // waits for nobody. A circle has no culprit.
+  std::set<int> seen;
+  const Client *at = find(complaint->rank);
+  while (at != nullptr && at->answered && at->state.waitsFor >= 0 &&
+         seen.insert(at->rank).second) {
+    at = find(at->state.waitsFor);
+  }
+  if (at == nullptr || at->rank == complaint->rank || seen.contains(at->rank)) {
+    return announce(*complaint);
+  }
+  const RankState &state = at->state;
+  std::string what =
+      at->answered ? "it waits for nobody and has not come"
+                   : "it does not answer: the process is stopped or its host "
+                     "cannot be reached";
+  if (!at->answered && !state.operation.empty()) {
+    what += fmt::format("; it was last in {}", state.operation);
+  }
+  announce({at->rank, state.stage, state.step, state.action, Code::Unavailable,
+            fmt::format("{}; reported by {}", what, complaint->describe())});
 }
 
 void RendezvousServer::Loop::announce(const RankFailure &failure) {

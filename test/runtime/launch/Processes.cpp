@@ -103,6 +103,10 @@ void Processes::runRank(int rank, int port, int pipe, const Body &body) {
                           world->createGroup("all", all));
     ranks->setFailureCallback(
         [&](const RankFailure &failure) { world->abort(failure.status()); });
+    ranks->setStateProvider([&] {
+      const RankActivity activity = world->activity();
+      return RankState{rank / 2, 7, -1, activity.waitsFor, activity.operation};
+    });
     Status status = body(*communicator, [&] { writeLine(pipe, "under way"); });
     // The world goes only after everyone is done with it.
     status =
@@ -111,6 +115,7 @@ void Processes::runRank(int rank, int port, int pipe, const Body &body) {
             : ranks->report({rank, -1, -1, -1, status.code(), status.message()})
                   .status();
     ranks->setFailureCallback({});
+    ranks->setStateProvider({});
     return status;
   };
   finish(run());

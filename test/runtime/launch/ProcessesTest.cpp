@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include <thread>
+
 using namespace mega;
 using namespace mega::test;
 using namespace std::chrono_literals;
@@ -100,13 +102,40 @@ TEST(Stopped, TheTimeLimitNamesIt) {
   const auto stopped = std::chrono::steady_clock::now();
   processes.signal(2, SIGSTOP);
   for (const int rank : {0, 1, 3}) {
-    // One root cause for all, whoever finds it.
+    // Whoever finds it may be ahead of, and so blame, another victim.
     EXPECT_THAT(processes.end(rank),
-                AllOf(StartsWith("69 rank "), HasSubstr("all_reduce"),
-                      HasSubstr("rank 2 has not come within 1 s")))
+                AllOf(StartsWith("69 rank 2 (stage 1, step 7): it does not "
+                                 "answer: the process is stopped"),
+                      HasSubstr("not come within 1 s")))
         << "rank " << rank;
   }
   EXPECT_LT(std::chrono::steady_clock::now() - stopped, 1s + 2s);
+}
+
+/// A pipeline in which the last stage waits longest, and only for a victim.
+TEST(Stopped, TheCulpritIsNamedAcrossVictims) {
+  ProcessOptions options;
+  options.timeLimit = 1s;
+  Processes processes(3, options);
+  processes.start([](Communicator &all, const std::function<void()> &ready) {
+    float value = 0;
+    const int stage = all.rank();
+    ready();
+    if (stage == 0) { // Alive, but it never sends.
+      std::this_thread::sleep_for(1min);
+    }
+    MEGA_ASSIGN_OR_RETURN(const Transfer transfer,
+                          all.postReceive(&value, 1, DataType::F32, stage - 1));
+    return all.wait(transfer);
+  });
+  processes.waitUntilUnderWay();
+  for (const int rank : {1, 2}) {
+    EXPECT_THAT(processes.end(rank),
+                AllOf(StartsWith("69 rank 0 (stage 0, step 7): it waits for "
+                                 "nobody and has not come"),
+                      HasSubstr("has not sent within 1 s")))
+        << "rank " << rank;
+  }
 }
 
 TEST(Processes, AFailureOfOneIsReportedByAll) {
