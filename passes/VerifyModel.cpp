@@ -4,8 +4,8 @@
 #include "passes/Passes.h"
 #include "runtime/plan/PlanCheck.h"
 
-#include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "mlir/IR/BuiltinOps.h"
 
 namespace mega {
 #define GEN_PASS_DEF_VERIFYMODEL
@@ -65,7 +65,10 @@ struct VerifyModelPass : mega::impl::VerifyModelBase<VerifyModelPass> {
           .Case([&](tfm::LossTermOp term) {
             checkName(op, "the loss term's name", term.getName());
           })
-          .Case<tfm::BlockOp, tfm::ModelOp, tfm::SharedOp>([&](auto symbol) {
+          .Case([&](tfm::SharedOp shared) {
+            checkName(op, "the parameter's name", shared.getName());
+          })
+          .Case<tfm::BlockOp, tfm::ModelOp>([&](auto symbol) {
             checkName(op, "the name", symbol.getSymName());
           });
     });
@@ -93,8 +96,9 @@ struct VerifyModelPass : mega::impl::VerifyModelBase<VerifyModelPass> {
     }
     auto count = term.getCount().getDefiningOp<tfm::CountValidOp>();
     if (!loss || !count) {
-      fail(term) << "has a sum that is not the cross_entropy of a called block, "
-                    "or a count that is not a tfm.count_valid";
+      fail(term)
+          << "has a sum that is not the cross_entropy of a called block, "
+             "or a count that is not a tfm.count_valid";
       return;
     }
     if (loss.getIgnore() != count.getIgnore()) {

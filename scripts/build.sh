@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # scripts/build.sh [preset] [target...]: configures and builds into
 # build/<preset>, binaries in build/<preset>/bin. Presets: dev (default),
-# release, asan, tsan.
+# release, asan, tsan, fuzz.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 preset=${1:-dev}

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # scripts/test.sh [--exhaustive]: installs, builds, checks format, generated docs
 # and (with clang-tidy) what changed since the previous commit, and runs every
-# test; the last line counts them. --exhaustive widens the sweeps of the tests
+# test, then fuzzes for a moment; the last line counts the tests. --exhaustive widens the sweeps of the tests
 # (they read MEGA_EXHAUSTIVE) and repeats all of them under the sanitizers.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -51,6 +51,9 @@ for preset in "${presets[@]}"; do
   /usr/lib/llvm-22/bin/lit -sv "$build/test" \
     --xunit-xml-output "$build/lit.xml" || failed+=("lit ($preset)")
 done
+
+say "Fuzzing, briefly"
+scripts/fuzz.sh all 5 || failed+=(fuzz)
 
 # A step that failed without a failed test (a crash of the runner, the format)
 # counts as one failure.

@@ -6,6 +6,7 @@
 #include "mlir/Interfaces/FunctionImplementation.h"
 
 #include <cmath>
+#include <limits>
 
 using namespace mlir;
 using namespace mega;
@@ -286,10 +287,18 @@ FlatSymbolRefAttr RepeatOp::blockOf(int64_t index) {
   llvm_unreachable("position is below the length of the cycle");
 }
 
+/// The compiler looks at every application.
+static constexpr int64_t kMostApplications = 4096;
+
 LogicalResult RepeatOp::verify() {
-  if (static_cast<int64_t>(getTimes()) < 1) {
-    return emitOpError() << "repeats " << static_cast<int64_t>(getTimes())
+  const auto times = static_cast<int64_t>(getTimes());
+  if (times < 1) {
+    return emitOpError() << "repeats " << times
                          << " times, expected at least 1";
+  }
+  if (times > kMostApplications) {
+    return emitOpError() << "repeats " << times << " times, expected at most "
+                         << kMostApplications;
   }
   if (getBlocks().empty() || getBlocks().size() != getCounts().size()) {
     return emitOpError() << "needs a count for each of its blocks";
@@ -299,10 +308,14 @@ LogicalResult RepeatOp::verify() {
       return emitOpError() << "a block of the cycle occurs " << count
                            << " times, expected at least 1";
     }
+    if (count > kMostApplications) {
+      return emitOpError() << "a block of the cycle occurs " << count
+                           << " times, expected at most " << kMostApplications;
+    }
   }
-  if (static_cast<int64_t>(getFrom()) < 0) {
-    return emitOpError() << "numbers its applications from "
-                         << static_cast<int64_t>(getFrom());
+  const auto from = static_cast<int64_t>(getFrom());
+  if (from < 0 || from > std::numeric_limits<int32_t>::max()) {
+    return emitOpError() << "numbers its applications from " << from;
   }
   return success();
 }

@@ -211,7 +211,7 @@ def Tfm_RepeatOp : Tfm_Op<"repeat", [
     **Constraints**
     - (R1) every block of the cycle takes the carried types, then the invariant
       ones, and yields the carried types.
-    - (R2) times and counts are positive.
+    - (R2) times and counts are positive, and at most 4096.
 
     ```mlir
     tfm.block @layer(%x: tensor<?x?x8xf32>) -> tensor<?x?x8xf32> {

@@ -79,10 +79,10 @@ ValueLaunch launchOf(Kernel kernel, std::vector<BufferType> types,
 
 /// x + bias, then gelu.
 std::vector<Value> biasGelu(const ValueLaunch &l) {
-  const Value z = plainResult(
-      launchOf(Kernel::AddBias, {l.types[0], l.types[1], l.types[2]},
-               {l.before[0], l.before[1], 0}),
-      2);
+  const Value z = plainResult(launchOf(Kernel::AddBias,
+                                       {l.types[0], l.types[1], l.types[2]},
+                                       {l.before[0], l.before[1], 0}),
+                              2);
   const Value y = plainResult(
       launchOf(Kernel::Gelu, {l.types[2], l.types[3]}, {z, 0}, l.integers), 1);
   return {0, 0, z, y};
@@ -99,10 +99,9 @@ std::vector<Value> addLayerNorm(const ValueLaunch &l) {
 
 std::vector<Value> addRmsNorm(const ValueLaunch &l) {
   const Value total = sum(l.before[0], l.before[1]);
-  const std::vector<Value> norm =
-      resultsOf(launchOf(Kernel::RmsNorm,
-                         {l.types[3], l.types[2], l.types[4], l.types[5]},
-                         {total, l.before[2], 0, 0}, {}, l.floats));
+  const std::vector<Value> norm = resultsOf(launchOf(
+      Kernel::RmsNorm, {l.types[3], l.types[2], l.types[4], l.types[5]},
+      {total, l.before[2], 0, 0}, {}, l.floats));
   return {0, 0, 0, total, norm[2], norm[3]};
 }
 

@@ -148,8 +148,10 @@ Status Tape::differentiate(const Step &step) {
                       "transpose_b {} is not known, only of 0 and 1",
                       l.integers[0], l.integers[1]);
     }
-    add(x[0], apply(step, Kernel::Gemm, {2, 1}, {g[2], x[1]}, {0, 0, 0}, {})[2]);
-    add(x[1], apply(step, Kernel::Gemm, {2, 0}, {g[2], x[0]}, {1, 0, 1}, {})[2]);
+    add(x[0],
+        apply(step, Kernel::Gemm, {2, 1}, {g[2], x[1]}, {0, 0, 0}, {})[2]);
+    add(x[1],
+        apply(step, Kernel::Gemm, {2, 0}, {g[2], x[0]}, {1, 0, 1}, {})[2]);
     return Status::ok();
   }
   case Kernel::Embedding:
@@ -170,10 +172,9 @@ Status Tape::differentiate(const Step &step) {
     const int out = fused ? 5 : 3;
     const Value input = fused ? y[4] : x[0];
     if (g[out] != 0) {
-      const auto r = apply(step, Kernel::LayerNormGrad,
-                           {out, in, gamma, out + 1, out + 2},
-                           {g[out], input, x[gamma], y[out + 1], y[out + 2]},
-                           {1}, {});
+      const auto r =
+          apply(step, Kernel::LayerNormGrad, {out, in, gamma, out + 1, out + 2},
+                {g[out], input, x[gamma], y[out + 1], y[out + 2]}, {1}, {});
       add(input, r[5]);
       add(x[gamma], r[6]);
       add(x[beta], r[7]);
@@ -193,10 +194,9 @@ Status Tape::differentiate(const Step &step) {
     const int out = fused ? 4 : 2;
     const Value input = fused ? y[3] : x[0];
     if (g[out] != 0) {
-      const auto r = apply(step, Kernel::RmsNormGrad,
-                           {out, in, gamma, out + 1},
-                           {g[out], input, x[gamma], y[out + 1]}, {1},
-                           {l.floats[1]});
+      const auto r =
+          apply(step, Kernel::RmsNormGrad, {out, in, gamma, out + 1},
+                {g[out], input, x[gamma], y[out + 1]}, {1}, {l.floats[1]});
       add(input, r[4]);
       add(x[gamma], r[5]);
     }
@@ -240,8 +240,8 @@ Status Tape::differentiate(const Step &step) {
     add(x[1], g[2]);
     return Status::ok();
   case Kernel::Dropout:
-    add(x[0], apply(step, Kernel::Dropout, {1}, {g[1]}, l.integers,
-                    l.floats)[1]);
+    add(x[0],
+        apply(step, Kernel::Dropout, {1}, {g[1]}, l.integers, l.floats)[1]);
     return Status::ok();
   case Kernel::Rope:
     add(x[0], apply(step, Kernel::Rope, {2, 1}, {g[2], x[1]},
@@ -251,9 +251,9 @@ Status Tape::differentiate(const Step &step) {
     add(x[0], apply(step, Kernel::Scale, {1}, {g[1]}, {}, l.floats)[1]);
     return Status::ok();
   case Kernel::Attention: {
-    const auto r = apply(step, Kernel::AttentionGrad, {3, 0, 1, 2, 3, 4},
-                         {g[3], x[0], x[1], x[2], y[3], y[4]}, l.integers,
-                         l.floats);
+    const auto r =
+        apply(step, Kernel::AttentionGrad, {3, 0, 1, 2, 3, 4},
+              {g[3], x[0], x[1], x[2], y[3], y[4]}, l.integers, l.floats);
     add(x[0], r[6]);
     add(x[1], r[7]);
     add(x[2], r[8]);
@@ -272,9 +272,9 @@ Status Tape::differentiate(const Step &step) {
                     {g[3], x[1], x[2]}, {}, {})[3]);
     return Status::ok();
   case Kernel::HeadStats: {
-    const auto r = apply(step, Kernel::HeadStatsGrad, {0, 1, 2, 3, 4, 5},
-                         {x[0], x[1], x[2], y[3], g[4], g[5]}, l.integers,
-                         l.floats);
+    const auto r =
+        apply(step, Kernel::HeadStatsGrad, {0, 1, 2, 3, 4, 5},
+              {x[0], x[1], x[2], y[3], g[4], g[5]}, l.integers, l.floats);
     add(x[0], r[6]);
     add(x[1], r[7]);
     return Status::ok();

@@ -17,8 +17,8 @@ bool isIdentity(Kernel kernel) {
 } // namespace
 
 Value inputValue(uint32_t input, bool allMicroBatches) {
-  return hashValue(std::array{uint64_t{kInput}, uint64_t{input},
-                              uint64_t{allMicroBatches}});
+  return hashValue(
+      std::array{uint64_t{kInput}, uint64_t{input}, uint64_t{allMicroBatches}});
 }
 
 Value parameterValue(uint32_t parameter, uint32_t k) {
@@ -53,11 +53,11 @@ void ValueExecution::load() {
       const BufferType type = bufferType(*buffer);
       for (uint32_t k = 0; k < parameter.count(); ++k) {
         const uint64_t instance = uint64_t{parameter.first_instance()} + k;
-        memory.write(buffer->region(),
-                     Box::of(type, buffer->offset() +
-                                       static_cast<int64_t>(instance) *
-                                           buffer->per_instance()),
-                     type, parameterValue(i, k));
+        memory.write(
+            buffer->region(),
+            Box::of(type, buffer->offset() + static_cast<int64_t>(instance) *
+                                                 buffer->per_instance()),
+            type, parameterValue(i, k));
       }
     }
   }
@@ -102,9 +102,9 @@ StatusOr<Value> ValueExecution::readInput(const Touch &touch, const Box &box,
     const plan::Buffer &buffer = *plan.inputs()->Get(i)->buffer();
     const int64_t bytes = bufferType(buffer).extentBytes();
     const int64_t stride = buffer.per_micro_batch();
-    if (buffer.region() != touch.space.region ||
-        buffer.offset() != box.begin || touch.space.perSlot != 0 ||
-        !box.isInterval() || touch.type.type != DataType::I32) {
+    if (buffer.region() != touch.space.region || buffer.offset() != box.begin ||
+        touch.space.perSlot != 0 || !box.isInterval() ||
+        touch.type.type != DataType::I32) {
       continue;
     }
     if (kind == plan::ActionKind::Prologue) {

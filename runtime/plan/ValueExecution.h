@@ -6,9 +6,10 @@
 //
 // Proved on the way:
 // - (V14) what forward and backward read of the state are parameters, their
-//   copies, or what setup and prologue wrote; what reads inputs reads exactly one of the declared inputs: that of
-//   its micro-batch or, in a prologue, those of all; ids stay inside the table
-//   they index, and every kernel ignores the plan's ignore_label;
+//   copies, or what setup and prologue wrote; what reads inputs reads exactly
+//   one of the declared inputs: that of its micro-batch or, in a prologue,
+//   those of all; ids stay inside the table they index, and every kernel
+//   ignores the plan's ignore_label;
 // - (V15) no two launches of a forward drop out by the same random numbers.
 //
 //===----------------------------------------------------------------------===//
@@ -37,9 +38,9 @@ public:
                                         const plan::EntryPoint &entry);
 
   /// Called for every launch that was executed.
-  using Observer = std::function<Status(
-      const Site &site, const ValueLaunch &launch,
-      const std::vector<Value> &results)>;
+  using Observer =
+      std::function<Status(const Site &site, const ValueLaunch &launch,
+                           const std::vector<Value> &results)>;
 
   /// Records what it reads and computes on `tape`, if there is one.
   Status run(uint32_t program, bool keepDropout, Tape *tape,
@@ -66,8 +67,7 @@ private:
                            plan::ActionKind kind);
   StatusOr<Value> readInput(const Touch &touch, const Box &box,
                             plan::ActionKind kind) const;
-  Status checkIds(const Touch &touch, const ValueLaunch &launch,
-                  size_t table);
+  Status checkIds(const Touch &touch, const ValueLaunch &launch, size_t table);
   Status checkAttributes(const Site &site, const ValueLaunch &launch) const;
   Status checkDropout(const Site &site, const ValueLaunch &launch);
   void move(const Touch &target, const Box &box, const BufferType &sourceType,

@@ -73,9 +73,10 @@ void addBlock(std::vector<Box> &boxes, int64_t begin, int64_t width,
   if (width <= 0 || rows <= 0) {
     return;
   }
-  boxes.push_back(rows == 1 || width == stride
-                      ? Box::interval(begin, begin + (rows - 1) * stride + width)
-                      : Box{begin, width, stride, rows});
+  boxes.push_back(
+      rows == 1 || width == stride
+          ? Box::interval(begin, begin + (rows - 1) * stride + width)
+          : Box{begin, width, stride, rows});
 }
 
 /// `from` without `piece`, a part of it, as boxes; false if it wraps around
@@ -101,7 +102,8 @@ bool subtract(const Box &from, const Box &piece, std::vector<Box> &rest) {
   }
   const int64_t first = from.begin + above * stride;
   const int64_t last = first + (piece.rows - 1) * stride;
-  const int64_t lastWidth = std::min(right, from.end() - (last + left + piece.width));
+  const int64_t lastWidth =
+      std::min(right, from.end() - (last + left + piece.width));
   addBlock(rest, from.begin, width, stride, above);
   addBlock(rest, first, left, stride, piece.rows);
   addBlock(rest, first + left + piece.width, right, stride,
@@ -112,7 +114,8 @@ bool subtract(const Box &from, const Box &piece, std::vector<Box> &rest) {
   if (from.isInterval()) {
     addBlock(rest, last + stride, from.end() - (last + stride), 1, 1);
   } else {
-    addBlock(rest, last + stride, width, stride, from.rows - above - piece.rows);
+    addBlock(rest, last + stride, width, stride,
+             from.rows - above - piece.rows);
   }
   return true;
 }
@@ -137,11 +140,10 @@ Value sliceOf(Value value, const Coordinates &block) {
   if (value == 0) {
     return 0;
   }
-  return hashValue(std::array{uint64_t{kSlice}, value,
-                              static_cast<uint64_t>(block.row),
-                              static_cast<uint64_t>(block.column),
-                              static_cast<uint64_t>(block.rows),
-                              static_cast<uint64_t>(block.columns)});
+  return hashValue(std::array{
+      uint64_t{kSlice}, value, static_cast<uint64_t>(block.row),
+      static_cast<uint64_t>(block.column), static_cast<uint64_t>(block.rows),
+      static_cast<uint64_t>(block.columns)});
 }
 
 Value concatenationOf(std::span<const std::pair<Coordinates, Value>> blocks) {
@@ -191,8 +193,8 @@ void ValueMemory::insert(uint32_t region, std::vector<Entry> entries) {
   cells[{region, begin}] = {end, std::move(entries)};
 }
 
-void ValueMemory::write(uint32_t region, const Box &box,
-                        const BufferType &type, Value value) {
+void ValueMemory::write(uint32_t region, const Box &box, const BufferType &type,
+                        Value value) {
   // Reads say so.
   if (work > kMaxWork) {
     return;
@@ -211,8 +213,8 @@ void ValueMemory::write(uint32_t region, const Box &box,
         kept.push_back(entry);
         continue;
       }
-      for (const auto &[begin, end] : {std::pair(old.begin, box.begin),
-                                       std::pair(box.end(), old.end())}) {
+      for (const auto &[begin, end] :
+           {std::pair(old.begin, box.begin), std::pair(box.end(), old.end())}) {
         if (begin < end) {
           kept.push_back(entry);
           kept.back().visible = Box::interval(begin, end);

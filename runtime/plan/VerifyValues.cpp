@@ -72,31 +72,29 @@ struct Losses {
   std::unordered_set<Value> values;
 };
 
-StatusOr<Losses> lossesOf(const plan::Plan &plan,
-                          const plan::EntryPoint &entry, const Losses *expected,
-                          Stranger &stranger) {
+StatusOr<Losses> lossesOf(const plan::Plan &plan, const plan::EntryPoint &entry,
+                          const Losses *expected, Stranger &stranger) {
   MEGA_ASSIGN_OR_RETURN(ValueExecution execution,
                         ValueExecution::begin(plan, entry));
   MEGA_RETURN_IF_ERROR(runAll(execution, plan, entry,
                               plan::ActionKind::Prologue, false, nullptr,
                               nobody));
   Losses losses;
-  MEGA_RETURN_IF_ERROR(runAll(
-      execution, plan, entry, plan::ActionKind::Forward, false, nullptr,
-      [&](const Site &site, const ValueLaunch &launch,
-          const std::vector<Value> &results) {
-        if (expected) {
-          stranger.look(site, launch, results, [&](Value value) {
-            return expected->values.count(value) != 0;
-          });
-        }
-        losses.values.insert(results.begin(), results.end());
-        return Status::ok();
-      }));
+  MEGA_RETURN_IF_ERROR(
+      runAll(execution, plan, entry, plan::ActionKind::Forward, false, nullptr,
+             [&](const Site &site, const ValueLaunch &launch,
+                 const std::vector<Value> &results) {
+               if (expected) {
+                 stranger.look(site, launch, results, [&](Value value) {
+                   return expected->values.count(value) != 0;
+                 });
+               }
+               losses.values.insert(results.begin(), results.end());
+               return Status::ok();
+             }));
   for (uint32_t i = 0; i < length(plan.loss_terms()); ++i) {
-    MEGA_ASSIGN_OR_RETURN(
-        const Value value,
-        execution.valueOf(*plan.loss_terms()->Get(i)->sum()));
+    MEGA_ASSIGN_OR_RETURN(const Value value,
+                          execution.valueOf(*plan.loss_terms()->Get(i)->sum()));
     losses.sums.push_back(value);
   }
   return losses;
@@ -107,8 +105,7 @@ Status verifyAgreement(const plan::Plan &plan) {
   for (uint32_t e = 0; e < length(plan.entry_points()); ++e) {
     const plan::EntryPoint &entry = *plan.entry_points()->Get(e);
     Stranger stranger;
-    auto losses =
-        lossesOf(plan, entry, first ? &*first : nullptr, stranger);
+    auto losses = lossesOf(plan, entry, first ? &*first : nullptr, stranger);
     if (!losses.isOk()) {
       return std::move(losses).takeStatus().withContext(
           std::string(text(entry.name())));
@@ -137,9 +134,8 @@ Status verifyAgreement(const plan::Plan &plan) {
 class StepValues {
 public:
   StepValues(const plan::Plan &plan, const plan::EntryPoint &entry,
-               ValueExecution execution)
-      : plan(plan), entry(entry),
-        execution(std::move(execution)) {}
+             ValueExecution execution)
+      : plan(plan), entry(entry), execution(std::move(execution)) {}
 
   Status verify(bool training) {
     MEGA_RETURN_IF_ERROR(prologue());
@@ -176,15 +172,14 @@ private:
 };
 
 Status StepValues::prologue() {
-  MEGA_RETURN_IF_ERROR(
-      all(plan::ActionKind::Prologue, nullptr,
-          [&](const Site &, const ValueLaunch &launch,
-              const std::vector<Value> &results) {
-            if (launch.kernel == Kernel::CountValid) {
-              counted.emplace_back(launch, results[1]);
-            }
-            return Status::ok();
-          }));
+  MEGA_RETURN_IF_ERROR(all(plan::ActionKind::Prologue, nullptr,
+                           [&](const Site &, const ValueLaunch &launch,
+                               const std::vector<Value> &results) {
+                             if (launch.kernel == Kernel::CountValid) {
+                               counted.emplace_back(launch, results[1]);
+                             }
+                             return Status::ok();
+                           }));
   for (uint32_t i = 0; i < length(plan.loss_terms()); ++i) {
     const plan::LossTerm &term = *plan.loss_terms()->Get(i);
     MEGA_ASSIGN_OR_RETURN(const Value count, execution.valueOf(*term.count()));
@@ -220,9 +215,9 @@ Status StepValues::forward(bool training) {
                       "to zero",
                       text(term.name()));
     }
-    const auto counting = std::find_if(
-        counted.begin(), counted.end(),
-        [&](const auto &c) { return c.second == counts[i]; });
+    const auto counting =
+        std::find_if(counted.begin(), counted.end(),
+                     [&](const auto &c) { return c.second == counts[i]; });
     if (counting == counted.end()) {
       return badInput("the count of loss term {} is not what one count_valid "
                       "found",
@@ -244,12 +239,11 @@ Status StepValues::forward(bool training) {
 }
 
 Status StepValues::verifyGradient(uint32_t parameter, uint32_t k,
-                                    const Stranger &stranger) {
+                                  const Stranger &stranger) {
   const plan::Parameter &p = *plan.parameters()->Get(parameter);
   const plan::Buffer &gradient = *p.gradient();
-  const int64_t offset =
-      gradient.offset() +
-      (int64_t{p.first_instance()} + k) * gradient.per_instance();
+  const int64_t offset = gradient.offset() + (int64_t{p.first_instance()} + k) *
+                                                 gradient.per_instance();
   MEGA_ASSIGN_OR_RETURN(
       const Value found,
       execution.valueAt({gradient.region(), offset}, bufferType(gradient)));
@@ -267,9 +261,9 @@ Status StepValues::backward() {
   MEGA_RETURN_IF_ERROR(all(plan::ActionKind::Backward, nullptr,
                            [&](const Site &site, const ValueLaunch &launch,
                                const std::vector<Value> &results) {
-                             stranger.look(
-                                 site, launch, results,
-                                 [&](Value v) { return tape.knows(v); });
+                             stranger.look(site, launch, results, [&](Value v) {
+                               return tape.knows(v);
+                             });
                              return Status::ok();
                            }));
   for (uint32_t i = 0; i < length(plan.parameters()); ++i) {
@@ -284,19 +278,18 @@ Status StepValues::finish() {
   Value norm = 0;
   std::vector<std::pair<Site, Value>> scales;
   std::map<Value, Value> clips;
-  MEGA_RETURN_IF_ERROR(
-      all(plan::ActionKind::Finish, nullptr,
-          [&](const Site &site, const ValueLaunch &launch,
-              const std::vector<Value> &results) {
-            if (launch.kernel == Kernel::SumSquares) {
-              norm = sum(norm, results[1]);
-            } else if (launch.kernel == Kernel::ClipScale) {
-              clips[results[1]] = launch.before[0];
-            } else if (launch.kernel == Kernel::AdamW) {
-              scales.emplace_back(site, launch.before[4]);
-            }
-            return Status::ok();
-          }));
+  MEGA_RETURN_IF_ERROR(all(plan::ActionKind::Finish, nullptr,
+                           [&](const Site &site, const ValueLaunch &launch,
+                               const std::vector<Value> &results) {
+                             if (launch.kernel == Kernel::SumSquares) {
+                               norm = sum(norm, results[1]);
+                             } else if (launch.kernel == Kernel::ClipScale) {
+                               clips[results[1]] = launch.before[0];
+                             } else if (launch.kernel == Kernel::AdamW) {
+                               scales.emplace_back(site, launch.before[4]);
+                             }
+                             return Status::ok();
+                           }));
   MEGA_ASSIGN_OR_RETURN(const Value total,
                         execution.valueOf(*plan.gradient_square_sum()));
   if (total != norm) {

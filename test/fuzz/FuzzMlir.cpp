@@ -31,10 +31,20 @@ namespace {
 
 std::vector<std::string> seeds;
 
-constexpr std::array kNumbers = {"0",    "1",   "2",          "3",
-                                 "-1",   "44",  "257",        "2147483648",
-                                 "1e30", "0.5", "4611686018427387904",
-                                 "?",    "16",  "9223372036854775807"};
+constexpr std::array kNumbers = {"0",
+                                 "1",
+                                 "2",
+                                 "3",
+                                 "-1",
+                                 "44",
+                                 "257",
+                                 "2147483648",
+                                 "1e30",
+                                 "0.5",
+                                 "4611686018427387904",
+                                 "?",
+                                 "16",
+                                 "9223372036854775807"};
 
 std::vector<std::string> linesOf(const std::string &text) {
   std::vector<std::string> lines;
@@ -79,7 +89,9 @@ public:
 
 private:
   size_t below(size_t count) { return random() % std::max<size_t>(count, 1); }
-  std::string &one(std::vector<std::string> &of) { return of[below(of.size())]; }
+  std::string &one(std::vector<std::string> &of) {
+    return of[below(of.size())];
+  }
 
   void step(std::vector<std::string> &lines) {
     if (lines.empty()) {

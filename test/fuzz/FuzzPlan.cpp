@@ -27,8 +27,7 @@ std::vector<std::byte> bytesOf(const uint8_t *data, size_t size) {
 }
 
 /// Empty if the plan is none that mutantsOf takes.
-std::vector<std::byte> spoilt(const uint8_t *data, size_t size,
-                              unsigned seed) {
+std::vector<std::byte> spoilt(const uint8_t *data, size_t size, unsigned seed) {
   auto loaded = loadPlan(bytesOf(data, size));
   if (!loaded.isOk()) {
     return {};

@@ -1,7 +1,7 @@
 //===- FuzzSafetensors.cpp - Headers of weight files ----------------------===//
 //
-// The first four bytes are the size of the data section, the rest is the text of
-// the header. What it accepts covers the section, tensor by tensor.
+// The first four bytes are the size of the data section, the rest is the text
+// of the header. What it accepts covers the section, tensor by tensor.
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/checkpoint/SafetensorsHeader.h"

@@ -43,8 +43,7 @@ private:
   /// Somebody else reads or writes it: another function, or who reads the
   /// plan's tables.
   bool isShared(const plan::Buffer &buffer) const {
-    if (buffer.space() != 0 ||
-        partOf(plan, buffer) == plan::Part::Scratch) {
+    if (buffer.space() != 0 || partOf(plan, buffer) == plan::Part::Scratch) {
       return false;
     }
     for (size_t other = 0; other < plan.functions.size(); ++other) {
@@ -67,11 +66,10 @@ private:
 
   std::string site(size_t b) const {
     const plan::Buffer &buffer = f.buffers[b];
-    return fmt::format("{} buffer {}, {} at {}", f.name, b,
-                       toString(bufferType(buffer)),
-                       buffer.space() == 0
-                           ? plan.regions[buffer.region()]->name
-                           : fmt::format("argument {}", buffer.region()));
+    return fmt::format(
+        "{} buffer {}, {} at {}", f.name, b, toString(bufferType(buffer)),
+        buffer.space() == 0 ? plan.regions[buffer.region()]->name
+                            : fmt::format("argument {}", buffer.region()));
   }
 
   void edit(std::string kind, size_t b, Edit change) {
@@ -91,9 +89,8 @@ private:
     for (int d = 0; d < buffer.rank(); ++d) {
       const int64_t extent = buffer.dims()->Get(d);
       if (extent > 1) {
-        edit(fmt::format("smaller-dimension-{}", d), b, [=](auto &m) {
-          m.mutable_dims()->Mutate(d, extent - 1);
-        });
+        edit(fmt::format("smaller-dimension-{}", d), b,
+             [=](auto &m) { m.mutable_dims()->Mutate(d, extent - 1); });
       }
       edit(fmt::format("negative-dimension-{}", d), b,
            [=](auto &m) { m.mutable_dims()->Mutate(d, -extent); });
@@ -102,18 +99,16 @@ private:
       edit("row-stride", b,
            [](auto &m) { m.mutate_row_stride(m.row_stride() + 1); });
     }
-    edit("row-stride-too-small", b, [](auto &m) {
-      m.mutate_row_stride(bufferType(m).rowSize() - 1);
-    });
+    edit("row-stride-too-small", b,
+         [](auto &m) { m.mutate_row_stride(bufferType(m).rowSize() - 1); });
   }
 
   void addAddresses(size_t b) {
     const plan::Buffer &buffer = f.buffers[b];
     edit("region-out-of-range", b, [](auto &m) { m.mutate_region(1000); });
     if (buffer.space() != 0) {
-      edit("argument-end", b, [](auto &m) {
-        m.mutate_offset(bufferType(m).extentBytes());
-      });
+      edit("argument-end", b,
+           [](auto &m) { m.mutate_offset(bufferType(m).extentBytes()); });
       return;
     }
     const int64_t size = byteSize(static_cast<DataType>(buffer.data_type()));
@@ -131,22 +126,19 @@ private:
              [](auto &m) { m.mutate_offset(m.offset() - 256); });
       }
       const auto regions = static_cast<uint32_t>(plan.regions.size());
-      edit("other-region", b, [=](auto &m) {
-        m.mutate_region((m.region() + 1) % regions);
-      });
+      edit("other-region", b,
+           [=](auto &m) { m.mutate_region((m.region() + 1) % regions); });
     }
     if (repeats(plan, number)) {
       if (buffer.per_instance() != 0) {
         edit("no-instance", b, [](auto &m) { m.mutate_per_instance(0); });
-        edit("instance-stride", b, [=](auto &m) {
-          m.mutate_per_instance(m.per_instance() - size);
-        });
+        edit("instance-stride", b,
+             [=](auto &m) { m.mutate_per_instance(m.per_instance() - size); });
       }
       if (buffer.per_frame() != 0) {
         edit("no-frame", b, [](auto &m) { m.mutate_per_frame(0); });
-        edit("frame-too-small", b, [](auto &m) {
-          m.mutate_per_frame(m.per_frame() - 256);
-        });
+        edit("frame-too-small", b,
+             [](auto &m) { m.mutate_per_frame(m.per_frame() - 256); });
       }
     }
   }

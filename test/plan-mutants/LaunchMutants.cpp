@@ -79,8 +79,7 @@ bool aliases(const plan::PlanT &plan, size_t function, const plan::Buffer &a,
       const auto argument = [&](const plan::Buffer &buffer) {
         return program->arguments[call.first_argument() + buffer.region()];
       };
-      if (call.function() == function &&
-          sameBuffer(argument(a), argument(b))) {
+      if (call.function() == function && sameBuffer(argument(a), argument(b))) {
         return true;
       }
     }
@@ -109,8 +108,7 @@ bool isLive(const plan::PlanT &plan, const plan::FunctionT &f, size_t l,
       return false;
     }
   }
-  return written.space() != 0 ||
-         partOf(plan, written) != plan::Part::Scratch;
+  return written.space() != 0 || partOf(plan, written) != plan::Part::Scratch;
 }
 
 /// What `second` reads and `first` makes anew.
@@ -148,7 +146,8 @@ void addStructure(const plan::FunctionT &f, size_t number, MutantList &list) {
     }
     if (l + 1 < f.launches.size()) {
       const LaunchView next(f, l + 1);
-      if (feeds(view, next) && !commutes(view.spec->kernel, next.spec->kernel)) {
+      if (feeds(view, next) &&
+          !commutes(view.spec->kernel, next.spec->kernel)) {
         list.add("swap-launches", view.text(l), in(number, [=](auto &m) {
                    std::swap(m.launches[l], m.launches[l + 1]);
                  }));
@@ -156,10 +155,10 @@ void addStructure(const plan::FunctionT &f, size_t number, MutantList &list) {
     }
     for (int k = 0; k < kKernelCount; ++k) {
       const KernelSpec &other = kernelSpec(static_cast<Kernel>(k));
-      const bool keeps = (view.spec->kernel == Kernel::Copy ||
-                          view.spec->kernel == Kernel::Cast) &&
-                         (other.kernel == Kernel::Cast ||
-                          other.kernel == Kernel::Copy);
+      const bool keeps =
+          (view.spec->kernel == Kernel::Copy ||
+           view.spec->kernel == Kernel::Cast) &&
+          (other.kernel == Kernel::Cast || other.kernel == Kernel::Copy);
       if (other.kernel == view.spec->kernel || keeps ||
           other.operands.size() != view.operands() ||
           other.integers.size() != view.spec->integers.size() ||
@@ -254,7 +253,9 @@ void addAttributes(const plan::FunctionT &f, size_t number, MutantList &list) {
       const double old = f.floats[view.launch->first_float() + i];
       const std::string site =
           fmt::format("{}, {}", view.text(l), view.spec->floats[i]);
-      list.add("float", site, in(number, floatEdit(l, i, old == 0.25 ? 0.5 : old * 0.5 + 0.125)));
+      list.add(
+          "float", site,
+          in(number, floatEdit(l, i, old == 0.25 ? 0.5 : old * 0.5 + 0.125)));
       list.add("not-a-number", site, in(number, floatEdit(l, i, 0.0 / 0.0)));
     }
   }
@@ -263,12 +264,11 @@ void addAttributes(const plan::FunctionT &f, size_t number, MutantList &list) {
 void addRanges(const plan::FunctionT &f, size_t number, MutantList &list) {
   for (size_t l = 0; l < f.launches.size(); ++l) {
     const std::string site = LaunchView(f, l).text(l);
-    list.add("launch-out-of-range", site + ", kernel", in(number, [=](auto &m) {
-               m.launches[l].mutate_kernel(60000);
-             }));
-    list.add("launch-out-of-range", site + ", location",
-             in(number,
-                [=](auto &m) { m.launches[l].mutate_location(1 << 30); }));
+    list.add("launch-out-of-range", site + ", kernel",
+             in(number, [=](auto &m) { m.launches[l].mutate_kernel(60000); }));
+    list.add(
+        "launch-out-of-range", site + ", location",
+        in(number, [=](auto &m) { m.launches[l].mutate_location(1 << 30); }));
     list.add("launch-out-of-range", site + ", operands",
              in(number, [=](auto &m) {
                m.launches[l].mutate_first_operand(
@@ -276,9 +276,9 @@ void addRanges(const plan::FunctionT &f, size_t number, MutantList &list) {
              }));
     list.add("launch-out-of-range", site + ", reserved",
              in(number, [=](auto &m) { m.launches[l].mutate_reserved(1); }));
-    list.add("launch-out-of-range", site + ", buffer",
-             in(number, operandEdit(
-                            l, 0, static_cast<uint16_t>(f.buffers.size()))));
+    list.add(
+        "launch-out-of-range", site + ", buffer",
+        in(number, operandEdit(l, 0, static_cast<uint16_t>(f.buffers.size()))));
   }
 }
 

@@ -12,8 +12,7 @@ int64_t endOf(const plan::Buffer &buffer, int64_t instance, int64_t frame,
               int64_t slot, int64_t microBatch) {
   return buffer.offset() + instance * buffer.per_instance() +
          frame * buffer.per_frame() + slot * buffer.per_slot() +
-         microBatch * buffer.per_micro_batch() +
-         typeOf(buffer).extentBytes();
+         microBatch * buffer.per_micro_batch() + typeOf(buffer).extentBytes();
 }
 
 } // namespace
@@ -164,9 +163,8 @@ int64_t usedEnd(const plan::PlanT &plan, uint32_t region) {
          {parameter->weight.get(), parameter->gradient.get(),
           parameter->compute.get()}) {
       if (buffer) {
-        use(*buffer,
-            int64_t{parameter->first_instance} + parameter->count - 1, 0, 0,
-            0);
+        use(*buffer, int64_t{parameter->first_instance} + parameter->count - 1,
+            0, 0, 0);
       }
     }
   }

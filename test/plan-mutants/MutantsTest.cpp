@@ -11,8 +11,7 @@ using namespace mega;
 
 namespace {
 
-std::vector<std::byte> bytesOf(const Mutant &mutant,
-                               const plan::PlanT &plan) {
+std::vector<std::byte> bytesOf(const Mutant &mutant, const plan::PlanT &plan) {
   plan::PlanT changed(plan);
   mutant.apply(changed);
   return packPlan(changed);

@@ -105,7 +105,8 @@ void addCall(const plan::PlanT &plan, size_t p, size_t c, MutantList &list) {
   edit("call-count-huge", [](auto &m) { m.mutate_count(1 << 20); });
   edit("reverse-out-of-range", [](auto &m) { m.mutate_reverse(2); });
   edit("function-out-of-range", [](auto &m) { m.mutate_function(10000); });
-  edit("arguments-out-of-range", [](auto &m) { m.mutate_first_argument(1000); });
+  edit("arguments-out-of-range",
+       [](auto &m) { m.mutate_first_argument(1000); });
   if (computes) {
     if (!isIdempotent(function) || usesInstance(function) ||
         usesFrame(function)) {
@@ -121,13 +122,11 @@ void addCall(const plan::PlanT &plan, size_t p, size_t c, MutantList &list) {
       });
     }
     if (usesInstance(function)) {
-      edit("instance", [](auto &m) {
-        m.mutate_first_instance(m.first_instance() + 1);
-      });
+      edit("instance",
+           [](auto &m) { m.mutate_first_instance(m.first_instance() + 1); });
     }
     if (usesFrame(function)) {
-      edit("frame",
-           [](auto &m) { m.mutate_first_frame(m.first_frame() + 1); });
+      edit("frame", [](auto &m) { m.mutate_first_frame(m.first_frame() + 1); });
       if (call.count() > 1) {
         edit("frame-shifted", [](auto &m) {
           m.mutate_count(m.count() - 1);
@@ -135,11 +134,9 @@ void addCall(const plan::PlanT &plan, size_t p, size_t c, MutantList &list) {
         });
       }
     }
-    if (call.first_argument() > 0 &&
-        argumentsDiffer(program, call, function)) {
-      edit("first-argument", [](auto &m) {
-        m.mutate_first_argument(m.first_argument() - 1);
-      });
+    if (call.first_argument() > 0 && argumentsDiffer(program, call, function)) {
+      edit("first-argument",
+           [](auto &m) { m.mutate_first_argument(m.first_argument() - 1); });
     }
   }
   for (size_t f = 0; f < plan.functions.size(); ++f) {
@@ -162,8 +159,7 @@ void addArguments(const plan::PlanT &plan, size_t p, MutantList &list) {
     const plan::Buffer &argument = program.arguments[a];
     const auto edit = [&](std::string kind,
                           std::function<void(plan::Buffer &)> change) {
-      list.add(std::move(kind),
-               fmt::format("{} argument {}", program.name, a),
+      list.add(std::move(kind), fmt::format("{} argument {}", program.name, a),
                [p, a, change = std::move(change)](plan::PlanT &m) {
                  change(m.programs[p]->arguments[a]);
                });
@@ -171,16 +167,13 @@ void addArguments(const plan::PlanT &plan, size_t p, MutantList &list) {
     const int64_t size = byteSize(static_cast<DataType>(argument.data_type()));
     edit("call-argument-moved",
          [=](auto &m) { m.mutate_offset(m.offset() + size); });
-    edit("call-argument-beyond",
-         [end = regionEnd(plan, argument.region())](auto &m) {
-           m.mutate_offset(end);
-         });
+    edit("call-argument-beyond", [end = regionEnd(plan, argument.region())](
+                                     auto &m) { m.mutate_offset(end); });
     edit("call-argument-region", [n = plan.regions.size()](auto &m) {
       m.mutate_region((m.region() + 1) % static_cast<uint32_t>(n));
     });
     edit("call-argument-space", [](auto &m) { m.mutate_space(1); });
-    edit("call-argument-instance",
-         [](auto &m) { m.mutate_per_instance(64); });
+    edit("call-argument-instance", [](auto &m) { m.mutate_per_instance(64); });
     if (several && argument.per_micro_batch() != 0) {
       edit("one-micro-batch", [](auto &m) { m.mutate_per_micro_batch(0); });
       edit("micro-batch-stride", [=](auto &m) {
@@ -218,8 +211,7 @@ void addProgramMutants(const plan::PlanT &plan, MutantList &list) {
       if (program.kind == plan::ActionKind::Forward ||
           program.kind == plan::ActionKind::Backward ||
           program.kind == plan::ActionKind::Finish) {
-        if (!isIdempotent(
-                *plan.functions[program.calls[c].function()])) {
+        if (!isIdempotent(*plan.functions[program.calls[c].function()])) {
           list.add("repeat-call", site, [=](plan::PlanT &m) {
             auto &calls = m.programs[p]->calls;
             calls.insert(calls.begin() + at, calls[c]);
@@ -267,26 +259,22 @@ void addScheduleMutants(const plan::PlanT &plan, MutantList &list) {
       const std::string site = fmt::format("action {}, {}({})", i, program.name,
                                            action.micro_batch());
       const auto at = static_cast<int64_t>(i);
-      edit("drop-action", site,
-           [=](auto &m) { m.erase(m.begin() + at); });
+      edit("drop-action", site, [=](auto &m) { m.erase(m.begin() + at); });
       edit("repeat-action", site,
            [=](auto &m) { m.insert(m.begin() + at, m[i]); });
-      edit("run-again-at-the-end", site,
-           [=](auto &m) { m.push_back(m[i]); });
+      edit("run-again-at-the-end", site, [=](auto &m) { m.push_back(m[i]); });
       // Micro-batches are independent, but for the slot they may share.
       if (i + 1 < actions.size() &&
           actions[i + 1].program() != action.program() &&
           (actions[i + 1].micro_batch() == action.micro_batch() ||
            actions[i + 1].slot() == action.slot())) {
-        edit("swap-actions", site,
-             [=](auto &m) { std::swap(m[i], m[i + 1]); });
+        edit("swap-actions", site, [=](auto &m) { std::swap(m[i], m[i + 1]); });
       }
       const bool batched = program.kind == plan::ActionKind::Forward ||
                            program.kind == plan::ActionKind::Backward;
       if (batched) {
-        edit("micro-batch-out-of-range", site, [=](auto &m) {
-          m[i].mutate_micro_batch(entry.micro_batches);
-        });
+        edit("micro-batch-out-of-range", site,
+             [=](auto &m) { m[i].mutate_micro_batch(entry.micro_batches); });
         if (entry.micro_batches > 1) {
           edit("other-micro-batch", site, [=](auto &m) {
             m[i].mutate_micro_batch((action.micro_batch() + 1) %
@@ -305,9 +293,7 @@ void addScheduleMutants(const plan::PlanT &plan, MutantList &list) {
       for (size_t p = 0; p < plan.programs.size(); ++p) {
         if (p != action.program()) {
           edit("other-program", site + " as " + plan.programs[p]->name,
-               [=](auto &m) {
-                 m[i].mutate_program(static_cast<uint32_t>(p));
-               });
+               [=](auto &m) { m[i].mutate_program(static_cast<uint32_t>(p)); });
         }
       }
     }

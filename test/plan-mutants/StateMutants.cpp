@@ -18,9 +18,9 @@ void addParameter(const plan::PlanT &plan, size_t i, MutantList &list) {
   };
   const auto at = static_cast<int64_t>(i);
   list.add("parameter-dropped", site, [=](plan::PlanT &m) {
-    m.parameter_count -= m.parameters[i]->count *
-                         static_cast<uint64_t>(
-                             bufferType(*m.parameters[i]->weight).elements());
+    m.parameter_count -=
+        m.parameters[i]->count *
+        static_cast<uint64_t>(bufferType(*m.parameters[i]->weight).elements());
     m.parameters.erase(m.parameters.begin() + at);
   });
   list.add("parameter-name-twice", site, [=](plan::PlanT &m) {
@@ -37,20 +37,18 @@ void addParameter(const plan::PlanT &plan, size_t i, MutantList &list) {
     edit("parameter-transposed",
          [](auto &m) { std::swap(m.shape[0], m.shape[1]); });
   }
-  edit("parameter-initializer", [](auto &m) {
-    m.initializer = static_cast<plan::Initializer>(9);
-  });
-  edit("parameter-value", [](auto &m) {
-    m.value = std::numeric_limits<double>::infinity();
-  });
+  edit("parameter-initializer",
+       [](auto &m) { m.initializer = static_cast<plan::Initializer>(9); });
+  edit("parameter-value",
+       [](auto &m) { m.value = std::numeric_limits<double>::infinity(); });
   edit("parameter-once-more", [](auto &m) { ++m.count; });
   list.add("parameter-once-more-counted", site, [=](plan::PlanT &m) {
     if (m.parameters[i]->prefix.empty()) {
       m.parameters[i]->prefix = "more";
     }
     ++m.parameters[i]->count;
-    m.parameter_count += static_cast<uint64_t>(
-        bufferType(*m.parameters[i]->weight).elements());
+    m.parameter_count +=
+        static_cast<uint64_t>(bufferType(*m.parameters[i]->weight).elements());
   });
   if (p.count > 1) {
     list.add("parameter-once-less", site, [=](plan::PlanT &m) {
@@ -72,9 +70,8 @@ void addParameter(const plan::PlanT &plan, size_t i, MutantList &list) {
        [](auto &m) { m.weight->mutate_offset(m.weight->offset() + 4); });
   edit("gradient-moved",
        [](auto &m) { m.gradient->mutate_offset(m.gradient->offset() + 4); });
-  edit("weight-region", [](auto &m) {
-    m.weight->mutate_region(m.gradient->region());
-  });
+  edit("weight-region",
+       [](auto &m) { m.weight->mutate_region(m.gradient->region()); });
   edit("weight-and-gradient-swapped",
        [](auto &m) { std::swap(m.weight, m.gradient); });
   edit("weight-missing", [](auto &m) { m.weight.reset(); });
@@ -199,9 +196,8 @@ void addRegions(const plan::PlanT &plan, MutantList &list) {
                });
     };
     if (end > 0) {
-      edit("region-too-small", [=](auto &m) {
-        m.bytes = static_cast<uint64_t>(end - 1);
-      });
+      edit("region-too-small",
+           [=](auto &m) { m.bytes = static_cast<uint64_t>(end - 1); });
       edit("region-one-unit-too-small", [=](auto &m) {
         m.bytes = static_cast<uint64_t>((end - 1) / kRegionAlignment *
                                         kRegionAlignment);
@@ -212,10 +208,10 @@ void addRegions(const plan::PlanT &plan, MutantList &list) {
     edit("region-part", [](auto &m) { m.part = static_cast<plan::Part>(77); });
     edit("region-copies", [](auto &m) { m.copies = 9; });
     edit("region-no-copy", [](auto &m) { m.copies = 0; });
-    edit("region-name-twice", [other = (r + 1) % plan.regions.size(),
-                               &plan](auto &m) {
-      m.name = plan.regions[other]->name;
-    });
+    edit("region-name-twice",
+         [other = (r + 1) % plan.regions.size(), &plan](auto &m) {
+           m.name = plan.regions[other]->name;
+         });
   }
   list.flush();
 }
@@ -235,8 +231,8 @@ void addIdentity(MutantList &list) {
   edit("model", [](auto &m) { m.model = "two words"; });
   edit("mesh", [](auto &m) {
     const uint8_t reserved[3] = {};
-    m.mesh.push_back(plan::Axis(2, flatbuffers::span<const uint8_t, 3>(reserved),
-                                2));
+    m.mesh.push_back(
+        plan::Axis(2, flatbuffers::span<const uint8_t, 3>(reserved), 2));
   });
   list.flush();
 }

@@ -3,9 +3,10 @@
 //   plan-mutants [--write DIR] PLAN...
 //
 // Makes all mutants (Mutants.h) of valid plans, and expects of each that it
-// differs from its plan, has a name of its own, and that loader or verifier refuse it with Code::BadInput and a message. Prints how many there
-// were and what refused them. Exit code 1, and their names, if any survives.
-// With --write, one mutant of each kind is written to DIR as a plan file.
+// differs from its plan, has a name of its own, and that loader or verifier
+// refuse it with Code::BadInput and a message. Prints how many there were and
+// what refused them. Exit code 1, and their names, if any survives. With
+// --write, one mutant of each kind is written to DIR as a plan file.
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/plan/PlanFile.h"
@@ -38,8 +39,11 @@ std::string ruleOf(const plan::Plan &plan) {
       })) {
     return "V9 order";
   }
-  VerifierContext context{plan, {}, logicalParameters(plan),
-                          optimizerRanges(plan), copyRanges(plan)};
+  VerifierContext context{plan,
+                          {},
+                          logicalParameters(plan),
+                          optimizerRanges(plan),
+                          copyRanges(plan)};
   for (uint32_t p = 0; p < length(plan.programs()); ++p) {
     auto effects = analyseProgram(plan, p);
     if (!effects.isOk()) {

@@ -82,6 +82,14 @@ tfm.model @repeat_r2_times max_sequence(8) {
 
 // -----
 
+tfm.model @repeat_r2_too_many_times max_sequence(8) {
+  %t = tfm.input "tokens" : tensor<?x?xi32>
+  // expected-error@+1 {{repeats 4611686018427387904 times, expected at most 4096}}
+  %y = tfm.repeat @a times 4611686018427387904(%t) prefix "h" : tensor<?x?xi32>
+}
+
+// -----
+
 tfm.model @repeat_r2_negative_times max_sequence(8) {
   %t = tfm.input "tokens" : tensor<?x?xi32>
   // expected-error@+1 {{repeats -3 times, expected at least 1}}

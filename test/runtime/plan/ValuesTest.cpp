@@ -1,5 +1,6 @@
-#include "runtime/plan/KernelValues.h"
 #include "runtime/plan/Values.h"
+
+#include "runtime/plan/KernelValues.h"
 
 #include <gtest/gtest.h>
 
@@ -24,8 +25,7 @@ Value middle(DataType type, int64_t stride, int64_t offset, Value value) {
   const BufferType whole = strided(type, 5, 12, stride);
   memory.write(0, Box::of(whole, offset), whole, value);
   const BufferType part = strided(type, 5, 4, stride);
-  auto read =
-      memory.read(0, Box::of(part, offset + 4 * byteSize(type)), part);
+  auto read = memory.read(0, Box::of(part, offset + 4 * byteSize(type)), part);
   return read->value;
 }
 
@@ -137,8 +137,7 @@ TEST(Tape, DifferentiatesAGemmAndWhatItIsAddedTo) {
   tape.seed(resultsOf(add)[2], name(7));
   ASSERT_TRUE(tape.differentiate().isOk());
   EXPECT_EQ(tape.derivative(name(1)),
-            sum(name(7),
-                resultsOf(gemm(name(7), name(2), 0, 0, x, w))[2]));
+            sum(name(7), resultsOf(gemm(name(7), name(2), 0, 0, x, w))[2]));
   EXPECT_EQ(tape.derivative(name(2)),
             resultsOf(gemm(name(7), name(1), 1, 0, x, x))[2]);
   EXPECT_EQ(tape.derivative(name(3)), 0u);

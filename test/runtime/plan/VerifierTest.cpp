@@ -431,9 +431,10 @@ TEST(Verifier, V14InputsAreReadWhole) {
 }
 
 TEST(Verifier, V14IdsStayInsideTheirTable) {
-  EXPECT_THAT(rejection([](auto &p) { p.inputs[0]->limit = 6; }),
-              HasSubstr("ids of input tokens are below 6, but the smallest table "
-                        "that they index has 7 rows"));
+  EXPECT_THAT(
+      rejection([](auto &p) { p.inputs[0]->limit = 6; }),
+      HasSubstr("ids of input tokens are below 6, but the smallest table "
+                "that they index has 7 rows"));
 }
 
 TEST(Verifier, V14OneLabelIsIgnored) {
