@@ -1,9 +1,9 @@
 //===- InsertCollectives.cpp ----------------------------------------------===//
 //
-// Walks every block forward and gives each value a layout: parameters start with
-// what AnnotateLayouts chose, inputs are cut over dp, and an op whose operands do
-// not fit its rule gets them converted. On one axis at a time there is little to
-// decide:
+// Walks every block forward and gives each value a layout: parameters start
+// with what AnnotateLayouts chose, inputs are cut over dp, and an op whose
+// operands do not fit its rule gets them converted. On one axis at a time there
+// is little to decide:
 //
 //   a cut parameter maps its factor: the activations that carry it are sliced,
 //   the others become replicated (entering a column-parallel linear);
@@ -131,7 +131,8 @@ LogicalResult Walk::set(Operation *op, unsigned operand, const Layout &layout) {
   if (dist::layoutOf(value.getType()) == attr) {
     return success();
   }
-  if (isParameter(value) && !converted.count({value.getAsOpaquePointer(), ""})) {
+  if (isParameter(value) &&
+      !converted.count({value.getAsOpaquePointer(), ""})) {
     value.setType(dist::withLayout(tensor(value), attr));
     return success();
   }
@@ -346,7 +347,8 @@ LogicalResult Walk::block(BlockOp block) {
       if (failed(set(yield, static_cast<unsigned>(index), wanted))) {
         return failure();
       }
-      results.push_back(yield.getOperand(static_cast<unsigned>(index)).getType());
+      results.push_back(
+          yield.getOperand(static_cast<unsigned>(index)).getType());
     }
   }
   block.setFunctionType(FunctionType::get(context, arguments, results));
@@ -394,9 +396,9 @@ struct InsertCollectivesPass
         if (mesh.size(mega::Axis::Dp) > 1) {
           layout = with(layout, mega::Axis::Dp, State::Partial);
         }
-        count.getResult().setType(dist::withLayout(
-            tensor(count.getResult()),
-            dist::LayoutAttr::get(&getContext(), layout)));
+        count.getResult().setType(
+            dist::withLayout(tensor(count.getResult()),
+                             dist::LayoutAttr::get(&getContext(), layout)));
       } else if (isa<CallOp, RepeatOp>(op)) {
         StringRef name;
         if (auto call = dyn_cast<CallOp>(op)) {
@@ -404,8 +406,8 @@ struct InsertCollectivesPass
         } else {
           name = cast<RepeatOp>(op).blockOf(0).getValue();
         }
-        auto block = model->getParentOfType<ModuleOp>().lookupSymbol<BlockOp>(
-            name);
+        auto block =
+            model->getParentOfType<ModuleOp>().lookupSymbol<BlockOp>(name);
         for (auto [result, type] :
              llvm::zip(op.getResults(), block.getResultTypes())) {
           result.setType(cast<RankedTensorType>(type));

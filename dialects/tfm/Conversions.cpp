@@ -20,9 +20,9 @@ struct DifferentiableConversion
 
   void buildGradient(Operation *op, GradientContext &context) const {
     Value x = op->getOperand(0);
-    Value grad = dist::createTranspose(
-        context.builder(), op->getLoc(), context.gradientOf(op->getResult(0)),
-        cast<RankedTensorType>(x.getType()));
+    Value grad = dist::createTranspose(context.builder(), op->getLoc(),
+                                       context.gradientOf(op->getResult(0)),
+                                       cast<RankedTensorType>(x.getType()));
     if (grad) {
       context.addGradient(x, grad);
     }

@@ -97,13 +97,14 @@ Status Rendezvous::Client::greet(const Hello &hello) {
   // The server gives up first, and says who is missing.
   changed.wait_for(lock, limits.join + std::chrono::seconds(5),
                    [&] { return welcome || refusal || failure; });
+  // Another rank may have failed by now: that is the channel's to tell.
+  if (welcome) {
+    return Status::ok();
+  }
   if (refusal) {
     return std::move(*refusal);
   }
-  if (failure) {
-    return failure->status();
-  }
-  return welcome ? Status::ok()
+  return failure ? failure->status()
                  : makeError(
                        Code::Unavailable,
                        "the rendezvous has not answered within {} s",

@@ -39,7 +39,8 @@ Tensor parseTensor(std::string_view text) {
       tensor.reduction = Reduction::Max;
       break;
     default:
-      assert((ShardingRule::isWhole(c) || (c >= 'a' && c <= 'z')) && "not a factor");
+      assert((ShardingRule::isWhole(c) || (c >= 'a' && c <= 'z')) &&
+             "not a factor");
       tensor.factors += c;
     }
   }
@@ -185,8 +186,7 @@ private:
                       dim, tensorName(rule, i), name(state(i)));
     }
     const Layout::Dimension &a = shown.dims[static_cast<size_t>(shownDim)];
-    const Layout::Dimension &b =
-        layouts[i]->dims[static_cast<size_t>(dim)];
+    const Layout::Dimension &b = layouts[i]->dims[static_cast<size_t>(dim)];
     const bool same =
         a.count == b.count &&
         std::equal(a.axes.begin(), a.axes.begin() + a.count, b.axes.begin());
@@ -217,8 +217,8 @@ private:
           tensors[i]->role == Role::Inactive) {
         continue;
       }
-      const bool together = tensor.role == Role::Additive &&
-                            tensors[i]->role == Role::Additive;
+      const bool together =
+          tensor.role == Role::Additive && tensors[i]->role == Role::Additive;
       const State wanted = together ? State::Partial : State::Replicated;
       if (state(i) != wanted) {
         return badInput("{} is partial over {}, so {} must be {}, not {}",

@@ -6,8 +6,9 @@
 //   add_bias   +bso, +o -> bso         embedding   =bs, *vh -> bsh
 //
 // A letter is a factor: the dimensions that carry it are cut together. A factor
-// that is in no result is contracted: cut, it leaves a sum to be done. A capital
-// must stay whole (the features a norm needs, the sequence of an attention).
+// that is in no result is contracted: cut, it leaves a sum to be done. A
+// capital must stay whole (the features a norm needs, the sequence of an
+// attention).
 //
 //   *x   the op is linear in x when all else is fixed
 //   +x   it is linear in all marked operands together (sums)
@@ -18,14 +19,15 @@
 //
 // The rules, per mesh axis (docs/layouts.md):
 //
-//   mapped     the axis cuts one factor: whatever carries it is cut there, every
+//   mapped     the axis cuts one factor: whatever carries it is cut there,
+//   every
 //              other operand is replicated, every other result partial;
 //   unmapped   all operands invariant -> results invariant; all replicated ->
 //              replicated; one partial in which the op is linear and the others
 //              replicated, or all of a sum partial -> partial.
 //
-// They hold for an op and for its transpose alike, which is how a gradient comes
-// to be partial exactly where it has to be reduced.
+// They hold for an op and for its transpose alike, which is how a gradient
+// comes to be partial exactly where it has to be reduced.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MEGA_RUNTIME_PLAN_SHARDINGRULE_H

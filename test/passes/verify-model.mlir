@@ -86,7 +86,7 @@ tfm.block @names_are_printable(%l: tensor<2x5xi32>) -> tensor<2x5x8xf32> {
 tfm.block @sum(%e: tensor<2x5x8xf32>, %l: tensor<2x5xi32>) -> tensor<f32> {
   %x = tfm.param "x" init(ones) : tensor<11x8xf32>
   %m, %s, %t = tfm.head_stats %e, %x, %l ignore(-100)
-    : tensor<2x5x8xf32>, tensor<11x8xf32>, tensor<2x5xi32> -> tensor<2x5xf32>
+    : tensor<2x5x8xf32>, tensor<11x8xf32>, tensor<2x5xi32> -> tensor<2x5xf32>, tensor<2x5xf32>, tensor<2x5xf32>
   %y = tfm.head_loss %m, %s, %t, %l ignore(-100) : tensor<2x5xf32>, tensor<2x5xi32> -> tensor<f32>
   tfm.yield %y : tensor<f32>
 }
@@ -105,7 +105,7 @@ tfm.block @sum(%l: tensor<2x5xi32>) -> tensor<f32> {
   %x = tfm.param "x" init(ones) : tensor<11x8xf32>
   %e = tfm.embedding %l, %x : tensor<2x5xi32>, tensor<11x8xf32> -> tensor<2x5x8xf32>
   %m, %s, %t = tfm.head_stats %e, %x, %l ignore(-100)
-    : tensor<2x5x8xf32>, tensor<11x8xf32>, tensor<2x5xi32> -> tensor<2x5xf32>
+    : tensor<2x5x8xf32>, tensor<11x8xf32>, tensor<2x5xi32> -> tensor<2x5xf32>, tensor<2x5xf32>, tensor<2x5xf32>
   %y = tfm.head_loss %m, %s, %t, %l ignore(-100) : tensor<2x5xf32>, tensor<2x5xi32> -> tensor<f32>
   tfm.yield %y : tensor<f32>
 }

@@ -55,8 +55,8 @@ std::vector<Layout> layouts(const std::vector<ShardingRule::Tensor> &tensors,
                             std::string_view states) {
   std::vector<Layout> result;
   for (size_t i = 0; i < tensors.size(); ++i) {
-    result.push_back(layoutOf(states[i], tensors[i].factors.size(),
-                              tensors[i].reduction));
+    result.push_back(
+        layoutOf(states[i], tensors[i].factors.size(), tensors[i].reduction));
   }
   return result;
 }
@@ -136,9 +136,10 @@ TEST(Sharding, OfMaxima) {
   EXPECT_EQ((*results)[1].str(), "partial = {tp}");
   // A maximum is no sum that a linear op could pass on.
   std::vector<Layout> maxima = {(*results)[0]};
-  EXPECT_THAT(
-      inferSharding(ShardingRule::parse("*bs -> bs"), maxima).status().message(),
-      HasSubstr("partial by max over tp: reduce it first"));
+  EXPECT_THAT(inferSharding(ShardingRule::parse("*bs -> bs"), maxima)
+                  .status()
+                  .message(),
+              HasSubstr("partial by max over tp: reduce it first"));
 }
 
 TEST(Sharding, OfAGradientThatShowsInItsResult) {
@@ -219,7 +220,8 @@ TEST_P(Transpose, TypeChecksForEveryLegalLayout) {
 
 INSTANTIATE_TEST_SUITE_P(
     Ops, Transpose,
-    testing::Values(Transposed{"*bsi, *oi -> bso", "*bso, *bsi, *oi -> bsi, oi"},
+    testing::Values(Transposed{"*bsi, *oi -> bso",
+                               "*bso, *bsi, *oi -> bsi, oi"},
                     Transposed{"bsF, F -> bsF", "*bsF, bsF, F -> bsF, F"},
                     Transposed{"+bsh, +h -> bsh", "*bsh, bsh, h -> bsh, h"},
                     Transposed{"bsf, bsf -> bsf", "*bsf, bsf, bsf -> bsf, bsf"},
