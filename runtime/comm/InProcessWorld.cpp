@@ -72,6 +72,7 @@ InProcessWorld::createGroup(std::string name, std::vector<int> ranks) {
   auto shared = std::make_shared<inprocess::Group>(
       world, Group{std::move(name), std::move(ranks)});
   std::vector<std::unique_ptr<Communicator>> members;
+  members.reserve(shared->size());
   for (int rank = 0; rank < shared->size(); ++rank) {
     members.push_back(std::make_unique<InProcessCommunicator>(shared, rank));
   }

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdio>
 
 namespace mega {
 namespace {
@@ -133,7 +132,12 @@ std::vector<int> tasksPerNode(std::string_view text) {
     text.remove_prefix(std::min(text.size(), part.size() + 1));
     int tasks = 0;
     int nodes = 1;
-    if (std::sscanf(part.c_str(), "%d(x%d)", &tasks, &nodes) < 1 || nodes < 1 ||
+    const char *end = part.data() + part.size();
+    auto read = std::from_chars(part.data(), end, tasks);
+    if (std::string_view(read.ptr, end).starts_with("(x") && end[-1] == ')') {
+      read = std::from_chars(read.ptr + 2, --end, nodes);
+    }
+    if (read.ec != std::errc() || read.ptr != end || nodes < 1 ||
         nodes > 65536) {
       return {};
     }

@@ -113,6 +113,12 @@ TEST(Launcher, Srun) {
   EXPECT_EQ(detected(kSrun), wanted);
   EXPECT_EQ(detected(with(kSrun, {{"SLURM_RESTART_COUNT", "2"}})).port,
             wanted.port + 2);
+  EXPECT_EQ(detected(with(kSrun, {{"SLURM_STEP_TASKS_PER_NODE", "3,4(x2)"}}))
+                .localSize,
+            4);
+  EXPECT_EQ(
+      detected(with(kSrun, {{"SLURM_STEP_TASKS_PER_NODE", "4(x2"}})).localSize,
+      2);
   EXPECT_NE(detected(with(kSrun, {{"SLURM_JOB_ID", "1001"}})).port,
             wanted.port);
   expectRefused(with(kSrun, {{"SLURM_STEP_NODELIST", "n[7-"}}),
