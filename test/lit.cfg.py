@@ -10,7 +10,7 @@ from lit.llvm.subst import ToolSubst
 config.name = "mega"
 config.test_format = lit.formats.ShTest(execute_external=False)
 config.suffixes = [".mlir", ".test"]
-config.excludes = ["runtime", "golden", "Inputs"]
+config.excludes = ["runtime", "golden", "Inputs", "corpus"]
 config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = config.mega_test_dir
 
