@@ -101,10 +101,11 @@ struct VerifyModelPass : mega::impl::VerifyModelBase<VerifyModelPass> {
              "or a count that is not a tfm.count_valid";
       return;
     }
-    if (loss.getIgnore() != count.getIgnore()) {
-      fail(count) << "ignores label " << count.getIgnore()
-                  << ", the sum of loss term \"" << term.getName() << "\" "
-                  << loss.getIgnore();
+    const auto ignoredBySum = static_cast<int64_t>(loss.getIgnore());
+    const auto ignored = static_cast<int64_t>(count.getIgnore());
+    if (ignored != ignoredBySum) {
+      fail(count) << "ignores label " << ignored << ", the sum of loss term \""
+                  << term.getName() << "\" " << ignoredBySum;
     }
     const auto argument = dyn_cast<BlockArgument>(loss.getLabels());
     if (!argument ||
