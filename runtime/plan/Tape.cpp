@@ -73,6 +73,7 @@ Value Tape::derivative(Value value) const {
     return gradient.whole;
   }
   std::vector<std::pair<Coordinates, Value>> blocks;
+  blocks.reserve(gradient.blocks.size());
   for (const auto &[block, part] : gradient.blocks) {
     blocks.emplace_back(block, sum(part, sliceOf(gradient.whole, block)));
   }

@@ -78,6 +78,7 @@ Status ValueExecution::run(uint32_t program, bool keepDropout, Tape *tape,
     const size_t launches =
         length(plan.functions()->Get(call.function())->launches());
     std::vector<std::vector<Touch>> touches;
+    touches.reserve(launches);
     for (uint32_t l = 0; l < launches; ++l) {
       touches.push_back(touchesOf(plan, program, c, l));
     }

@@ -173,14 +173,14 @@ ValueMemory::firstCell(uint32_t region, int64_t begin) {
 }
 
 /// Entries that are intervals are disjoint and get cells of their own.
-void ValueMemory::insert(uint32_t region, std::vector<Entry> entries) {
+void ValueMemory::insert(uint32_t region, const std::vector<Entry> &entries) {
   const bool intervals =
       std::all_of(entries.begin(), entries.end(),
                   [](const Entry &e) { return e.visible.isInterval(); });
   if (intervals) {
-    for (Entry &entry : entries) {
+    for (const Entry &entry : entries) {
       const Box &box = entry.visible;
-      cells[{region, box.begin}] = {box.end(), {std::move(entry)}};
+      cells[{region, box.begin}] = {box.end(), {entry}};
     }
     return;
   }
@@ -190,7 +190,7 @@ void ValueMemory::insert(uint32_t region, std::vector<Entry> entries) {
     begin = std::min(begin, entry.visible.begin);
     end = std::max(end, entry.visible.end());
   }
-  cells[{region, begin}] = {end, std::move(entries)};
+  cells[{region, begin}] = {end, entries};
 }
 
 void ValueMemory::write(uint32_t region, const Box &box, const BufferType &type,
@@ -224,7 +224,7 @@ void ValueMemory::write(uint32_t region, const Box &box, const BufferType &type,
     it = cells.erase(it);
   }
   kept.push_back({box, box, type, value});
-  insert(region, std::move(kept));
+  insert(region, kept);
 }
 
 void ValueMemory::clear(uint32_t region) {
@@ -291,6 +291,7 @@ StatusOr<ReadValue> ValueMemory::read(uint32_t region, const Box &box,
     return result;
   }
   std::vector<std::pair<Coordinates, Value>> blocks;
+  blocks.reserve(result.parts.size());
   for (const ReadValue::Part &part : result.parts) {
     blocks.emplace_back(part.place, part.value);
   }

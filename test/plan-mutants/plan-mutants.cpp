@@ -163,13 +163,10 @@ int main(int argc, char **argv) {
     return 2;
   }
   for (int i = first; i < argc; ++i) {
-    auto plan = loadPlanFile(argv[i]);
-    Status status;
-    if (plan.isOk()) {
-      status = verifyPlan(plan->root());
-    } else {
-      status = std::move(plan).takeStatus();
-    }
+    const auto plan = loadPlanFile(argv[i]);
+    const Status status =
+        plan.isOk() ? verifyPlan(plan->root())
+                    : Status(plan.status().code(), plan.status().message());
     if (!status.isOk()) {
       std::fprintf(stderr, "%s is not valid itself: %s\n", argv[i],
                    status.message().c_str());
