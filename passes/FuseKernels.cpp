@@ -226,6 +226,10 @@ template <typename GradOp> struct FuseAccumulation : OpRewritePattern<AddOp> {
       if (definition && !definition->isBeforeInBlock(grad)) {
         continue;
       }
+      // A kernel adds in place, and still reads its other operands.
+      if (llvm::is_contained(grad->getOperands(), base)) {
+        continue;
+      }
       rewriter.modifyOpInPlace(grad,
                                [&] { grad.getOntoMutable().assign(base); });
       rewriter.replaceOp(add, grad.getGradX());

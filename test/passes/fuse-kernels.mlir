@@ -62,6 +62,16 @@ tfm.function @a_gradient_with_another_use_stays(%g: !x, %r: !x, %x: !x, %v: !v, 
   tfm.return %y, %gx : !x, !x
 }
 
+// x + norm(x): the kernel reads the gradient that it would add onto.
+// CHECK-LABEL: tfm.function @a_gradient_does_not_add_onto_what_it_reads
+// CHECK: tfm.rms_norm_grad
+// CHECK: tfm.add
+tfm.function @a_gradient_does_not_add_onto_what_it_reads(%g: !x, %x: !x, %v: !v, %d: !s) -> !x {
+  %gx, %gv = tfm.rms_norm_grad %g, %x, %v, %d : (!x, !x, !v, !s) -> (!x, !v)
+  %y = tfm.add %g, %gx : !x
+  tfm.return %y : !x
+}
+
 // What it adds onto must exist before the gradient.
 // CHECK-LABEL: tfm.function @the_residual_exists_where_the_gradient_is_computed
 // CHECK: tfm.rms_norm_grad
