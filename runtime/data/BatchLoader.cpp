@@ -94,7 +94,8 @@ StatusOr<BatchLoader> BatchLoader::open(const DataSource &source,
 Status BatchLoader::fill(int64_t step, int64_t microBatch, int64_t dpRank,
                          const BatchOutputs &out) const {
   const int64_t length = options.sequenceLength;
-  [[maybe_unused]] const auto size = static_cast<size_t>(options.microBatchSize * length);
+  [[maybe_unused]] const auto size =
+      static_cast<size_t>(options.microBatchSize * length);
   assert(out.tokens.size() == size && out.labels.size() == size);
   assert(out.positions.empty() || out.positions.size() == size);
   assert(out.segments.empty() || out.segments.size() == size);
