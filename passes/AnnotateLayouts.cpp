@@ -27,10 +27,6 @@ using namespace mega::tfm;
 
 namespace {
 
-RankedTensorType tensor(Value value) {
-  return cast<RankedTensorType>(value.getType());
-}
-
 struct AnnotateLayoutsPass
     : mega::impl::AnnotateLayoutsBase<AnnotateLayoutsPass> {
   using AnnotateLayoutsBase::AnnotateLayoutsBase;
@@ -165,7 +161,7 @@ struct AnnotateLayoutsPass
   /// a layout that the model gave it stays.
   LogicalResult cut(Operation *op, Value parameter, int dim, bool mayPad) {
     const RankedTensorType type = tensor(parameter);
-    if (!isa_and_nonnull<ParamOp, UseOp>(parameter.getDefiningOp()) ||
+    if (!isParameter(parameter) ||
         !dist::layoutOf(type).getLayout().isInvariant()) {
       return success();
     }

@@ -30,10 +30,6 @@ bool isFloatTensor(Value value) {
       cast<RankedTensorType>(value.getType()).getElementType());
 }
 
-bool isParameter(Value value) {
-  return isa_and_nonnull<ParamOp, UseOp>(value.getDefiningOp());
-}
-
 /// Random numbers are keyed by block and name, so that clones draw the same.
 void assignKeys(BlockOp block) {
   block.walk([&](Randomized op) {

@@ -293,8 +293,18 @@ void PlanEmitter::emitParameters() {
   for (auto bucket : module.getOps<tfm::BucketOp>()) {
     for (auto member : bucket.getBody().front().getOps<tfm::MemberOp>()) {
       RankedTensorType tensor = cast<RankedTensorType>(member.getType());
-      const auto type = exec::BufferType::get(tensor);
-      const int64_t bytes = byteSize(type.plain().type);
+      const Type stored = tensor.getElementType();
+      const auto first = static_cast<int64_t>(member.getOffset());
+      // The member as `element`, from that element of the region on.
+      const auto place = [&](StringRef region, Type element, int64_t from) {
+        const auto type = exec::BufferType::get(tensor.clone(element));
+        const int64_t bytes = byteSize(type.plain().type);
+        auto address = std::make_unique<plan::Buffer>(
+            buffer(type, plan::Space::Region, region, from * bytes));
+        address->mutate_per_instance(static_cast<int64_t>(member.getStride()) *
+                                     bytes);
+        return address;
+      };
       for (auto [index, prefix] : llvm::enumerate(member.getPrefixes())) {
         auto parameter = std::make_unique<plan::ParameterT>();
         parameter->prefix = cast<StringAttr>(prefix).str();
@@ -312,25 +322,11 @@ void PlanEmitter::emitParameters() {
             static_cast<plan::Initializer>(member.getInitializer());
         parameter->value = member.getValueAttr().getValueAsDouble();
         parameter->decay = bucket.getDecay();
-        for (bool gradient : {false, true}) {
-          plan::Buffer address = buffer(
-              type, plan::Space::Region, gradient ? "gradients" : "parameters",
-              static_cast<int64_t>(member.getOffset()) * bytes);
-          address.mutate_per_instance(static_cast<int64_t>(member.getStride()) *
-                                      bytes);
-          (gradient ? parameter->gradient : parameter->weight) =
-              std::make_unique<plan::Buffer>(address);
-        }
+        parameter->weight = place("parameters", stored, first);
+        parameter->gradient = place("gradients", stored, first);
         if (const auto compute = bucket.getCompute()) {
-          const auto copy = exec::BufferType::get(tensor.clone(*compute));
-          const int64_t size = byteSize(copy.plain().type);
-          plan::Buffer address = buffer(
-              copy, plan::Space::Region, "weights",
-              bucket.toCompute(static_cast<int64_t>(member.getOffset())) *
-                  size);
-          address.mutate_per_instance(static_cast<int64_t>(member.getStride()) *
-                                      size);
-          parameter->compute = std::make_unique<plan::Buffer>(address);
+          parameter->compute =
+              place("weights", *compute, bucket.toCompute(first));
         }
         out.parameter_count +=
             static_cast<uint64_t>(tensor.getNumElements()) * parameter->count;

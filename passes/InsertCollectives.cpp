@@ -36,14 +36,6 @@ namespace {
 
 using Role = ShardingRule::Role;
 
-bool isParameter(Value value) {
-  return isa_and_nonnull<ParamOp, UseOp>(value.getDefiningOp());
-}
-
-RankedTensorType tensor(Value value) {
-  return cast<RankedTensorType>(value.getType());
-}
-
 /// One block, or the model, on one mesh.
 class Walk {
 public:

@@ -7,10 +7,6 @@ using namespace mlir;
 using namespace mega;
 using namespace mega::tfm;
 
-static RankedTensorType tensor(Value value) {
-  return cast<RankedTensorType>(value.getType());
-}
-
 //===----------------------------------------------------------------------===//
 // split_heads and merge_heads: views
 //===----------------------------------------------------------------------===//

@@ -5,10 +5,6 @@ using namespace mlir;
 using namespace mega;
 using namespace mega::tfm;
 
-static RankedTensorType tensor(Value value) {
-  return cast<RankedTensorType>(value.getType());
-}
-
 LogicalResult EmbeddingOp::verify() {
   const int64_t expected[] = {tensor(getIds()).getDimSize(0),
                               tensor(getIds()).getDimSize(1),

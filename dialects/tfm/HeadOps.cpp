@@ -5,10 +5,6 @@ using namespace mlir;
 using namespace mega;
 using namespace mega::tfm;
 
-static RankedTensorType tensor(Value value) {
-  return cast<RankedTensorType>(value.getType());
-}
-
 LogicalResult CrossEntropyOp::verify() {
   if (tensor(getLogits()).getShape().take_front(2) !=
       tensor(getLabels()).getShape()) {

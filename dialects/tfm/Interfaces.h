@@ -34,6 +34,12 @@ struct OpCost {
 /// Bytes of all operands and results: the cost of a memory-bound op.
 OpCost streamingCost(mlir::Operation *op);
 
+/// The type of a value; every value of this dialect is a ranked tensor.
+mlir::RankedTensorType tensor(mlir::Value value);
+
+/// Whether a value is read from a parameter: by tfm.param or tfm.use.
+bool isParameter(mlir::Value value);
+
 /// The type of the gradient of a forward value: the dual of its layout. That of
 /// a parameter is f32 whatever is computed in, because it is a sum over
 /// micro-batches.

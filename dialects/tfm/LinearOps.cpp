@@ -5,10 +5,6 @@ using namespace mlir;
 using namespace mega;
 using namespace mega::tfm;
 
-static RankedTensorType tensor(Value value) {
-  return cast<RankedTensorType>(value.getType());
-}
-
 /// Multiply-adds of rows(x) times the weight, plus all traffic.
 static OpCost gemmCost(Operation *op, Value rows, ValueRange weights) {
   OpCost cost = streamingCost(op);

@@ -275,6 +275,14 @@ OpCost mega::tfm::streamingCost(Operation *op) {
   return cost;
 }
 
+RankedTensorType mega::tfm::tensor(Value value) {
+  return cast<RankedTensorType>(value.getType());
+}
+
+bool mega::tfm::isParameter(Value value) {
+  return isa_and_nonnull<ParamOp, UseOp>(value.getDefiningOp());
+}
+
 RankedTensorType mega::tfm::gradientType(Value forward) {
   const auto type = cast<RankedTensorType>(forward.getType());
   const bool parameter =

@@ -1,9 +1,10 @@
 #include "runtime/comm/GlooCommunicator.h"
 
+#include "runtime/comm/Bytes.h"
 #include "runtime/comm/Reduce.h"
+#include "runtime/plan/Philox.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace mega::gloocomm {
 namespace {
@@ -15,36 +16,14 @@ bool isSmall(const Operation &operation) {
   return operation.blockBytes() <= kSmallBytes;
 }
 
-const std::byte *at(const void *base, int64_t offset) {
-  return static_cast<const std::byte *>(base) + offset;
-}
-std::byte *at(void *base, int64_t offset) {
-  return static_cast<std::byte *>(base) + offset;
-}
-
-void copyBytes(void *to, const void *from, int64_t bytes) {
-  if (to != from && bytes > 0) {
-    std::memcpy(to, from, static_cast<size_t>(bytes));
-  }
-}
-
-/// FNV-1a, over the text that identifies a group.
-uint64_t hash(const Group &group) {
-  uint64_t state = 0xCBF29CE484222325u;
-  const std::string text = group.name + "\n" + listRanks(group.ranks);
-  for (const char c : text) {
-    state = (state ^ static_cast<uint8_t>(c)) * 0x100000001B3u;
-  }
-  return state;
-}
-
 } // namespace
 
 GlooCommunicator::GlooCommunicator(std::shared_ptr<World> world, Group group,
                                    int rank, int groupId)
     : Communicator(std::move(group), rank), world(std::move(world)),
-      groupId(groupId), groupHash(hash(this->group())), sent(size()),
-      received(size()) {}
+      groupId(groupId), groupHash(hashName(this->group().name + "\n" +
+                                           listRanks(this->group().ranks))),
+      sent(size()), received(size()) {}
 
 void GlooCommunicator::abort(const Status &cause) {
   (void)world->fail(cause, false);

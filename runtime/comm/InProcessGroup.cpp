@@ -1,9 +1,9 @@
 #include "runtime/comm/InProcessGroup.h"
 
+#include "runtime/comm/Bytes.h"
 #include "runtime/comm/Reduce.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace mega::inprocess {
 namespace {
@@ -14,19 +14,6 @@ constexpr int64_t kChunkBytes = 32768;
 
 /// All members' blocks together from which results are written past the cache.
 constexpr int64_t kLargeBytes = int64_t(16) << 20;
-
-const std::byte *at(const void *base, int64_t offset) {
-  return static_cast<const std::byte *>(base) + offset;
-}
-std::byte *at(void *base, int64_t offset) {
-  return static_cast<std::byte *>(base) + offset;
-}
-
-void copyBytes(void *to, const void *from, int64_t bytes) {
-  if (to != from && bytes > 0) {
-    std::memcpy(to, from, static_cast<size_t>(bytes));
-  }
-}
 
 int64_t chunksPerBlock(const Operation &operation) {
   return (operation.blockBytes() + kChunkBytes - 1) / kChunkBytes;

@@ -45,7 +45,8 @@ constexpr PhiloxKey toPhiloxKey(uint64_t key) {
   return {static_cast<uint32_t>(key), static_cast<uint32_t>(key >> 32)};
 }
 
-/// FNV-1a of a name: parameters and dropouts are keyed by it.
+/// FNV-1a of a name: parameters and dropouts are keyed by it, groups of ranks
+/// compared by it.
 constexpr uint64_t hashName(std::string_view name) {
   uint64_t hash = 0xCBF29CE484222325u;
   for (char c : name) {

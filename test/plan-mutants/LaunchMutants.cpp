@@ -16,40 +16,42 @@ std::function<void(plan::PlanT &)> in(size_t f, Edit edit) {
   };
 }
 
-/// The launch gets operands of its own and another one at `operand`.
+/// Appends the `count` values from `first` on, with `value` at `number`, and
+/// says where: a launch's own operands or attributes, and another one.
+template <typename T>
+uint32_t appendOther(std::vector<T> &values, size_t first, size_t count,
+                     size_t number, T value) {
+  const auto fresh = static_cast<uint32_t>(values.size());
+  for (size_t i = 0; i < count; ++i) {
+    values.push_back(i == number ? value : values[first + i]);
+  }
+  return fresh;
+}
+
 Edit operandEdit(size_t l, size_t operand, uint16_t buffer) {
   return [=](plan::FunctionT &f) {
-    const size_t count = LaunchView(f, l).operands();
-    const size_t first = f.launches[l].first_operand();
-    const auto fresh = static_cast<uint32_t>(f.operands.size());
-    for (size_t i = 0; i < count; ++i) {
-      f.operands.push_back(i == operand ? buffer : f.operands[first + i]);
-    }
-    f.launches[l].mutate_first_operand(fresh);
+    plan::Launch &launch = f.launches[l];
+    launch.mutate_first_operand(appendOther(f.operands, launch.first_operand(),
+                                            LaunchView(f, l).operands(),
+                                            operand, buffer));
   };
 }
 
 Edit integerEdit(size_t l, size_t number, int64_t value) {
   return [=](plan::FunctionT &f) {
-    const size_t count = LaunchView(f, l).spec->integers.size();
-    const size_t first = f.launches[l].first_integer();
-    const auto fresh = static_cast<uint32_t>(f.integers.size());
-    for (size_t i = 0; i < count; ++i) {
-      f.integers.push_back(i == number ? value : f.integers[first + i]);
-    }
-    f.launches[l].mutate_first_integer(fresh);
+    plan::Launch &launch = f.launches[l];
+    launch.mutate_first_integer(
+        appendOther(f.integers, launch.first_integer(),
+                    LaunchView(f, l).spec->integers.size(), number, value));
   };
 }
 
 Edit floatEdit(size_t l, size_t number, double value) {
   return [=](plan::FunctionT &f) {
-    const size_t count = LaunchView(f, l).spec->floats.size();
-    const size_t first = f.launches[l].first_float();
-    const auto fresh = static_cast<uint32_t>(f.floats.size());
-    for (size_t i = 0; i < count; ++i) {
-      f.floats.push_back(i == number ? value : f.floats[first + i]);
-    }
-    f.launches[l].mutate_first_float(fresh);
+    plan::Launch &launch = f.launches[l];
+    launch.mutate_first_float(appendOther(f.floats, launch.first_float(),
+                                          LaunchView(f, l).spec->floats.size(),
+                                          number, value));
   };
 }
 
