@@ -94,7 +94,7 @@ plan::Buffer PlanEmitter::buffer(exec::BufferType type, plan::Space space,
 }
 
 void PlanEmitter::emitRegions() {
-  out.layouts.push_back("");
+  out.layouts.emplace_back();
   for (auto op : module.getOps<exec::RegionOp>()) {
     regions[op.getName()] = static_cast<uint32_t>(out.regions.size());
     regionBytes[op.getName()] = op.getBytes();

@@ -2,7 +2,8 @@
 //
 // A kernel of runtime/plan/Kernels.h on a device: a plain function over views.
 // The plan loader has checked operand counts, types and shapes before the
-// first launch (checkLaunch), so a kernel does not check them again. Kernels
+// first launch (checkLaunch), so a kernel does not check them again; only kernels
+// between ranks can fail (RankGroups). Kernels
 // allocate nothing, make no system call and give the same bits whatever the
 // number of threads.
 //
@@ -11,6 +12,7 @@
 #define MEGA_RUNTIME_CORE_KERNEL_H
 
 #include "runtime/plan/Kernels.h"
+#include "runtime/plan/Status.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -18,6 +20,7 @@
 
 namespace mega {
 
+class Communicator;
 class ThreadPool;
 
 /// A buffer in memory.
@@ -48,6 +51,22 @@ struct StepScalars {
   float clip = 1.0f;
 };
 
+/// This rank's end of one of the plan's groups.
+struct GroupMember {
+  /// Null in a group of one.
+  Communicator *communicator = nullptr;
+  /// Place of the rank in the group, 0 .. size - 1.
+  int64_t place = 0;
+  int64_t size = 1;
+};
+
+/// What the kernels between ranks use, and where they leave the first error.
+struct RankGroups {
+  /// By number of the group in the plan.
+  std::span<const GroupMember> members;
+  Status failure;
+};
+
 struct KernelContext {
   ThreadPool &pool;
   const StepScalars &scalars;
@@ -55,6 +74,8 @@ struct KernelContext {
   int64_t application = 0;
   /// Global index of the sample in row 0 of the batch dimension.
   int64_t firstSample = 0;
+  /// Null if the plan has no groups.
+  RankGroups *groups = nullptr;
 };
 
 struct KernelArguments {

@@ -50,6 +50,11 @@ constexpr KernelFunction kFunctions[] = {
     cpu::adamW,
     cpu::cast,
     cpu::scale,
+    cpu::allReduce,
+    cpu::allGather,
+    cpu::reduceScatter,
+    cpu::slice,
+    cpu::toPartial,
 };
 static_assert(std::size(kFunctions) == kKernelCount);
 } // namespace

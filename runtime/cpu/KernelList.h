@@ -53,6 +53,11 @@ void clipScale(const KernelContext &ctx, const KernelArguments &args);
 void adamW(const KernelContext &ctx, const KernelArguments &args);
 void cast(const KernelContext &ctx, const KernelArguments &args);
 void scale(const KernelContext &ctx, const KernelArguments &args);
+void allReduce(const KernelContext &ctx, const KernelArguments &args);
+void allGather(const KernelContext &ctx, const KernelArguments &args);
+void reduceScatter(const KernelContext &ctx, const KernelArguments &args);
+void slice(const KernelContext &ctx, const KernelArguments &args);
+void toPartial(const KernelContext &ctx, const KernelArguments &args);
 
 } // namespace mega::cpu
 

@@ -54,6 +54,13 @@ Status statistics(const LaunchSignature &s);
 Status countValid(const LaunchSignature &s);
 Status lossSeed(const LaunchSignature &s);
 
+// CheckConversionKernels.cpp
+Status allReduce(const LaunchSignature &s);
+Status allGather(const LaunchSignature &s);
+Status reduceScatter(const LaunchSignature &s);
+Status slice(const LaunchSignature &s);
+Status toPartial(const LaunchSignature &s);
+
 // CheckBufferKernels.cpp
 Status zero(const LaunchSignature &s);
 Status copy(const LaunchSignature &s);

@@ -139,6 +139,16 @@ std::vector<Value> resultsOf(const ValueLaunch &launch) {
   case Kernel::Cast:
   case Kernel::Accumulate:
     return {0, launch.before[0]};
+  // Values are those of whole tensors, which conversions keep.
+  case Kernel::AllReduce:
+  case Kernel::AllGather:
+  case Kernel::ReduceScatter:
+  case Kernel::Slice:
+  case Kernel::ToPartial: {
+    std::vector<Value> results(launch.before.size());
+    results[1] = launch.before[0];
+    return results;
+  }
   case Kernel::Add:
     return {0, 0, sum(launch.before[0], launch.before[1])};
   case Kernel::BiasGelu:

@@ -407,6 +407,47 @@ const std::array<KernelSpec, kKernelCount> kSpecs = {{
      {},
      {"factor"},
      checks::scale},
+
+    // y = the reduction over the group's ranks of x, in their order.
+    // `reduction` is a Reduction: sum, max or min.
+    {Kernel::AllReduce,
+     "all_reduce",
+     {{"x", kRead}, {"y", kWrite, 0}},
+     {"group", "reduction"},
+     {},
+     checks::allReduce},
+    // y = the pieces x of the group's ranks, one after another along dimension
+    // `dim`. In place, x is the rank's piece of y.
+    {Kernel::AllGather,
+     "all_gather",
+     {{"x", kRead}, {"y", kWrite, 0}, {"scratch", kScratch}},
+     {"group", "dim"},
+     {},
+     checks::allGather},
+    // y = the rank's piece along dimension `dim` of the sum over the group of
+    // x. In place, y is the rank's piece of x; the rest of x is undefined then.
+    {Kernel::ReduceScatter,
+     "reduce_scatter",
+     {{"x", kRead}, {"y", kWrite, 0}, {"scratch", kScratch}},
+     {"group", "dim"},
+     {},
+     checks::reduceScatter},
+    // y = the piece of x along dimension `dim` that belongs to the rank's place
+    // in the group.
+    {Kernel::Slice,
+     "slice",
+     {{"x", kRead}, {"y", kWrite}},
+     {"group", "dim"},
+     {},
+     checks::slice},
+    // Summands of x: with dim -1, x on the group's first rank and zeros on the
+    // others; else x, a piece along dimension `dim`, between zeros.
+    {Kernel::ToPartial,
+     "to_partial",
+     {{"x", kRead}, {"y", kWrite}},
+     {"group", "dim"},
+     {},
+     checks::toPartial},
 }};
 
 } // namespace
@@ -455,6 +496,14 @@ HeadTile headTile(int64_t tokens, int64_t vocabulary) {
   // 2 MiB of f32 at the most: stays in a second-level cache, and is large
   // enough for GEMM to run at full speed on either dimension.
   return {std::min<int64_t>(tokens, 512), std::min<int64_t>(vocabulary, 1024)};
+}
+
+int64_t collectiveScratch(const BufferType &whole, int64_t dim) {
+  int64_t outer = 1;
+  for (int64_t i = 0; i < dim; ++i) {
+    outer *= whole.dims[static_cast<size_t>(i)];
+  }
+  return outer == 1 ? 1 : whole.elements();
 }
 
 int64_t headScratch(int64_t tokens, int64_t vocabulary) {

@@ -76,8 +76,25 @@ enum class Kernel : uint16_t {
   // Element types and factors
   Cast,
   Scale,
+  // Between ranks
+  AllReduce,
+  AllGather,
+  ReduceScatter,
+  Slice,
+  ToPartial,
 };
-inline constexpr int kKernelCount = static_cast<int>(Kernel::Scale) + 1;
+inline constexpr int kKernelCount = static_cast<int>(Kernel::ToPartial) + 1;
+/// Whether the kernel exchanges data with other ranks.
+constexpr bool isCollective(Kernel kernel) {
+  return kernel == Kernel::AllReduce || kernel == Kernel::AllGather ||
+         kernel == Kernel::ReduceScatter;
+}
+/// Whether the kernel is a conversion between layouts: it keeps the value of
+/// the whole tensor. Its integer "group" is one of Plan.groups.
+constexpr bool isConversion(Kernel kernel) {
+  return isCollective(kernel) || kernel == Kernel::Slice ||
+         kernel == Kernel::ToPartial;
+}
 
 /// How a kernel touches an operand.
 enum class Access : uint8_t {
@@ -148,6 +165,10 @@ int64_t headScratch(int64_t tokens, int64_t vocabulary);
 /// (of the activations) is f32 itself, the sums over tiles of grad_x in f32.
 int64_t headGradScratch(int64_t tokens, int64_t vocabulary, int64_t hidden,
                         DataType type);
+
+/// Elements, of the data's own type, in which a collective over dimension `dim`
+/// of `whole` packs its pieces: 1 where they are contiguous already.
+int64_t collectiveScratch(const BufferType &whole, int64_t dim);
 
 /// Blocks of a bf16 head meet as f32 in a thread's scratch, which bounds them.
 inline constexpr int64_t kMaxBf16HeadDim = 512;

@@ -23,7 +23,7 @@
 namespace mega {
 
 /// Plan.version. Raised by any change of plan.fbs but appended enumerators.
-inline constexpr uint32_t kPlanVersion = 1;
+inline constexpr uint32_t kPlanVersion = 2;
 
 /// Every region starts at a multiple of this and takes a multiple of it.
 inline constexpr int64_t kRegionAlignment = 256;
@@ -65,11 +65,12 @@ inline BufferType bufferType(const plan::Buffer &buffer) {
 /// A buffer of `type` at `offset` of `region`; strides 0, layout 0.
 inline plan::Buffer makeBuffer(plan::Space space, uint32_t region,
                                const BufferType &type, int64_t offset = 0) {
+  static constexpr uint8_t kNoBytes[7] = {};
   return plan::Buffer(static_cast<uint8_t>(space),
                       static_cast<uint8_t>(type.type),
                       static_cast<uint8_t>(type.rank), 0, region,
                       flatbuffers::span<const int64_t, 4>(type.dims),
-                      type.rowStride, offset, 0, 0, 0, 0);
+                      type.rowStride, offset, 0, 0, 0, 0, 0, 0, flatbuffers::span<const uint8_t, 7>(kNoBytes));
 }
 
 /// Bytes the runtime allocates for `region`, copies included.

@@ -101,10 +101,6 @@ Status checkStrings(const plan::Plan &plan) {
     return badInput("the plan has {} layouts, at most 256 are possible",
                     length(plan.layouts()));
   }
-  for (uint32_t i = 0; i < length(plan.layouts()); ++i) {
-    MEGA_RETURN_IF_ERROR(
-        checkText(fmt::format("layout {}", i), text(plan.layouts()->Get(i))));
-  }
   for (uint32_t i = 0; i < length(plan.locations()); ++i) {
     MEGA_RETURN_IF_ERROR(checkText(fmt::format("location {}", i),
                                    text(plan.locations()->Get(i))));
@@ -121,13 +117,15 @@ template <typename T> bool isAligned(const flatbuffers::Vector<T> *vector) {
 }
 
 Status checkAlignment(const plan::Plan &plan) {
-  bool aligned = isAligned(plan.mesh());
+  bool aligned = isAligned(plan.mesh()) && isAligned(plan.layouts()) &&
+                 isAligned(plan.groups());
   for (uint32_t i = 0; i < length(plan.functions()); ++i) {
     const plan::Function &function = *plan.functions()->Get(i);
     aligned &=
         isAligned(function.arguments()) && isAligned(function.buffers()) &&
         isAligned(function.launches()) && isAligned(function.operands()) &&
-        isAligned(function.integers()) && isAligned(function.floats());
+        isAligned(function.integers()) && isAligned(function.terms()) &&
+        isAligned(function.floats());
   }
   for (uint32_t i = 0; i < length(plan.programs()); ++i) {
     const plan::Program &program = *plan.programs()->Get(i);

@@ -285,6 +285,11 @@ Status Tape::differentiate(const Step &step) {
   case Kernel::Cast:
   case Kernel::Accumulate:
   case Kernel::Zero:
+  case Kernel::AllReduce:
+  case Kernel::AllGather:
+  case Kernel::ReduceScatter:
+  case Kernel::Slice:
+  case Kernel::ToPartial:
     return Status::ok();
   case Kernel::EmbeddingGrad:
   case Kernel::PositionsGrad:
