@@ -183,7 +183,7 @@ static OpCost attentionCost(AttentionLike op, double gemms) {
 }
 
 struct AttentionAttributes {
-  SmallVector<int64_t, 3> integers;
+  SmallVector<ExecInteger, 3> integers;
   SmallVector<double, 3> floats;
 };
 
