@@ -2,10 +2,9 @@
 //
 // A kernel of runtime/plan/Kernels.h on a device: a plain function over views.
 // The plan loader has checked operand counts, types and shapes before the
-// first launch (checkLaunch), so a kernel does not check them again; only kernels
-// between ranks can fail (RankGroups). Kernels
-// allocate nothing, make no system call and give the same bits whatever the
-// number of threads.
+// first launch (checkLaunch), so a kernel does not check them again; only
+// kernels between ranks can fail (RankGroups). Kernels allocate nothing, make
+// no system call and give the same bits whatever the number of threads.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MEGA_RUNTIME_CORE_KERNEL_H

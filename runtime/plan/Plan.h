@@ -66,11 +66,11 @@ inline BufferType bufferType(const plan::Buffer &buffer) {
 inline plan::Buffer makeBuffer(plan::Space space, uint32_t region,
                                const BufferType &type, int64_t offset = 0) {
   static constexpr uint8_t kNoBytes[7] = {};
-  return plan::Buffer(static_cast<uint8_t>(space),
-                      static_cast<uint8_t>(type.type),
-                      static_cast<uint8_t>(type.rank), 0, region,
-                      flatbuffers::span<const int64_t, 4>(type.dims),
-                      type.rowStride, offset, 0, 0, 0, 0, 0, 0, flatbuffers::span<const uint8_t, 7>(kNoBytes));
+  return plan::Buffer(
+      static_cast<uint8_t>(space), static_cast<uint8_t>(type.type),
+      static_cast<uint8_t>(type.rank), 0, region,
+      flatbuffers::span<const int64_t, 4>(type.dims), type.rowStride, offset, 0,
+      0, 0, 0, 0, 0, flatbuffers::span<const uint8_t, 7>(kNoBytes));
 }
 
 /// Bytes the runtime allocates for `region`, copies included.

@@ -1,0 +1,41 @@
+//===- PlanLayouts.h - A plan's layouts, mesh and groups --------*- C++ -*-===//
+//
+// What the structs of plan.fbs mean in terms of Layout.h. PlanCheck has looked
+// at them: axes are known and in the mesh, indices in range.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MEGA_RUNTIME_PLAN_PLANLAYOUTS_H
+#define MEGA_RUNTIME_PLAN_PLANLAYOUTS_H
+
+#include "runtime/plan/Layout.h"
+#include "runtime/plan/Plan.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace mega {
+
+/// Sizes of the plan's axes; 1 where an axis is not named.
+Mesh meshOf(const plan::Plan &plan);
+
+Layout layoutOf(const plan::Layout &layout);
+/// The layout a buffer names; invariant in a plan without layouts.
+Layout layoutOf(const plan::Plan &plan, const plan::Buffer &buffer);
+
+/// Where a rank is in a group: its coordinates on the group's axes as digits,
+/// the first axis being the major one.
+struct GroupPlace {
+  /// 0 .. size - 1.
+  int64_t place;
+  /// Members of the group.
+  int64_t size;
+};
+GroupPlace placeIn(const plan::Group &group, const Mesh &mesh, int64_t rank);
+/// Numbers of the ranks that differ from `rank` on the group's axes only,
+/// itself among them, in order of place.
+std::vector<int64_t> membersOf(const plan::Group &group, const Mesh &mesh,
+                               int64_t rank);
+
+} // namespace mega
+
+#endif // MEGA_RUNTIME_PLAN_PLANLAYOUTS_H
