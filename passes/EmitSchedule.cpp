@@ -93,6 +93,11 @@ struct EmitSchedulePass : mega::impl::EmitScheduleBase<EmitSchedulePass> {
       return signalPassFailure();
     }
     const bool reduces = makeLossReduction(builder);
+    if (module.lookupSymbol("reduce")) {
+      ProgramBuilder reduce(builder, model.getLoc(), "step.reduce",
+                            pipe::ActionKind::Finish);
+      reduce.call("reduce", {}, {});
+    }
     for (bool train : {true, false}) {
       if (!train && !reduces) {
         continue;
@@ -391,9 +396,11 @@ struct EmitSchedulePass : mega::impl::EmitScheduleBase<EmitSchedulePass> {
           actions.append({backward, m, 0});
         }
       }
-      const StringRef finish = train ? "finish" : "finish.eval";
-      if (getOperation().lookupSymbol(("step." + finish).str())) {
-        actions.append({program(finish), 0, 0});
+      for (StringRef last : train ? ArrayRef<StringRef>{"reduce", "finish"}
+                                  : ArrayRef<StringRef>{"finish.eval"}) {
+        if (getOperation().lookupSymbol(("step." + last).str())) {
+          actions.append({program(last), 0, 0});
+        }
       }
       pipe::ScheduleOp::create(builder, model.getLoc(),
                                train ? "train" : "eval", 0, microBatches,

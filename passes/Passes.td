@@ -167,11 +167,12 @@ def ShardState : Pass<"mega-shard-state", "::mlir::ModuleOp"> {
     vectors and biases do not; parameters cut over tp, whole ones, and those
     whose gradient is a sum over tp are apart. Applications of a block follow
     each other at a constant stride, weights of a linear group are neighbours;
-    offsets count what one rank holds. `@finish` reduces the gradients, takes
-    their norm, clips and runs the optimizer: which collectives that needs is
-    read off the types of the parameters. With `zero=1` gradients are scattered
+    offsets count what one rank holds. `@reduce` adds up the gradients
+    that several ranks hold sums of, `@finish` takes the norm, clips and runs
+    the optimizer: which collectives that needs is read off the types of the
+    parameters. With `zero=1` gradients are scattered
     over dp instead of reduced, every replica updates its piece, and the pieces
-    are gathered. `@finish.eval` only adds the losses of the replicas.
+    are gathered.
     Afterwards every parameter is in exactly one bucket.
   }];
   let options = [

@@ -194,13 +194,14 @@ struct ShardStatePass : mega::impl::ShardStateBase<ShardStatePass> {
         bucket.setComputeOffset(computeOffset);
         computeOffset += elements;
       }
-      gradients.push_back({bucket, key, {}});
+      gradients.push_back({bucket, key, {}, {}});
     }
     if (gradients.empty()) {
       model.emitError() << "has no parameters";
       return signalPassFailure();
     }
-    if (failed(makeFinish(builder, gradients))) {
+    if (failed(makeReduce(builder, gradients)) ||
+        failed(makeFinish(builder, gradients))) {
       signalPassFailure();
     }
   }
@@ -210,6 +211,8 @@ private:
   struct Gradient {
     BucketOp bucket;
     BucketKey key;
+    /// Once it is reduced.
+    RankedTensorType type;
     Value value;
 
     Axes cut() const {
@@ -354,7 +357,11 @@ private:
   /// The square of the norm. Sums over pieces are reduced over the axes that
   /// cut them before those that are cut by fewer axes are added.
   Value normOf(OpBuilder &builder, Location loc, ArrayRef<Gradient> gradients) {
-    std::map<Axes, SmallVector<Value>, std::greater<>> byCut;
+    // Subsets come after the sets they are part of: dp cuts all or none.
+    const auto more = [](Axes a, Axes b) {
+      return std::pair(llvm::popcount(a), a) > std::pair(llvm::popcount(b), b);
+    };
+    std::map<Axes, SmallVector<Value>, decltype(more)> byCut(more);
     for (const Gradient &gradient : gradients) {
       byCut[gradient.cut()].push_back(gradient.value);
     }
@@ -374,13 +381,7 @@ private:
       }
       open = axes;
     };
-    // As numbers, sets come after their subsets; dp cuts all or none.
-    llvm::SmallVector<std::pair<Axes, SmallVector<Value>>> groups(
-        byCut.begin(), byCut.end());
-    llvm::stable_sort(groups, [](const auto &a, const auto &b) {
-      return llvm::popcount(a.first) > llvm::popcount(b.first);
-    });
-    for (const auto &[cut, values] : groups) {
+    for (const auto &[cut, values] : byCut) {
       if (total) {
         reduceTo(cut);
       }
@@ -391,26 +392,51 @@ private:
     return total;
   }
 
+  static FlatSymbolRefAttr nameOf(BucketOp bucket) {
+    return FlatSymbolRefAttr::get(bucket.getSymNameAttr());
+  }
+
+  OpBuilder makeFunction(OpBuilder &builder, Location loc, StringRef name) {
+    auto function = FunctionOp::create(
+        builder, loc, name, builder.getFunctionType({}, {}), ArrayAttr(),
+        ArrayAttr(), StringAttr(), 0, 0);
+    return OpBuilder::atBlockEnd(&function.getBody().emplaceBlock());
+  }
+
+  /// The function `reduce`, if any gradient needs it.
+  LogicalResult makeReduce(OpBuilder &builder,
+                           MutableArrayRef<Gradient> gradients) {
+    const Location loc = gradients.front().bucket.getLoc();
+    bool any = false;
+    for (Gradient &gradient : gradients) {
+      gradient.type = gradientType(gradient.bucket, gradient.key);
+      any |= dist::layoutOf(gradient.type).getLayout().partial != 0;
+    }
+    if (!any) {
+      return success();
+    }
+    OpBuilder inner = makeFunction(builder, loc, "reduce");
+    for (Gradient &gradient : gradients) {
+      Value sum = BucketGradientOp::create(inner, loc, gradient.type,
+                                           nameOf(gradient.bucket));
+      sum = reduce(inner, loc, sum);
+      if (!sum) {
+        return failure();
+      }
+      gradient.type = cast<RankedTensorType>(sum.getType());
+    }
+    ReturnOp::create(inner, loc, ValueRange());
+    return success();
+  }
+
   LogicalResult makeFinish(OpBuilder &builder,
                            MutableArrayRef<Gradient> gradients) {
     const Location loc = gradients.front().bucket.getLoc();
-    auto finish = FunctionOp::create(
-        builder, loc, "finish", builder.getFunctionType({}, {}), ArrayAttr(),
-        ArrayAttr(), StringAttr(), 0, 0);
-    OpBuilder inner = OpBuilder::atBlockEnd(&finish.getBody().emplaceBlock());
-    const auto nameOf = [](BucketOp bucket) {
-      return FlatSymbolRefAttr::get(bucket.getSymNameAttr());
-    };
+    OpBuilder inner = makeFunction(builder, loc, "finish");
     for (Gradient &gradient : gradients) {
+      // As @reduce leaves it.
       gradient.value = BucketGradientOp::create(
-          inner, loc, gradientType(gradient.bucket, gradient.key),
-          nameOf(gradient.bucket));
-    }
-    for (Gradient &gradient : gradients) {
-      gradient.value = reduce(inner, loc, gradient.value);
-      if (!gradient.value) {
-        return failure();
-      }
+          inner, loc, gradient.type, nameOf(gradient.bucket));
     }
     Value squares = normOf(inner, loc, gradients);
     if (!squares) {
