@@ -396,10 +396,12 @@ struct EmitSchedulePass : mega::impl::EmitScheduleBase<EmitSchedulePass> {
           actions.append({backward, m, 0});
         }
       }
-      for (StringRef last : train ? ArrayRef<StringRef>{"reduce", "finish"}
-                                  : ArrayRef<StringRef>{"finish.eval"}) {
-        if (getOperation().lookupSymbol(("step." + last).str())) {
-          actions.append({program(last), 0, 0});
+      const SmallVector<StringRef, 2> last =
+          train ? SmallVector<StringRef, 2>{"reduce", "finish"}
+                : SmallVector<StringRef, 2>{"finish.eval"};
+      for (StringRef name : last) {
+        if (getOperation().lookupSymbol(("step." + name).str())) {
+          actions.append({program(name), 0, 0});
         }
       }
       pipe::ScheduleOp::create(builder, model.getLoc(),
