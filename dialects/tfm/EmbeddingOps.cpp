@@ -32,7 +32,9 @@ OpCost EmbeddingOp::getCost() {
 }
 
 LogicalResult EmbeddingOp::lowerToExec(ExecContext &context) {
-  context.launch(Kernel::Embedding, {getIds(), getTable(), getResult()});
+  context.launch(Kernel::Embedding, {getIds(), getTable(), getResult()},
+                 {pieceStart(context, getTable(), 0),
+                  context.wholeType(getTable()).getDimSize(0)});
   return success();
 }
 
@@ -46,7 +48,9 @@ void EmbeddingOp::buildGradient(GradientContext &context) {
 OpCost EmbeddingGradOp::getCost() { return streamingCost(*this); }
 
 LogicalResult EmbeddingGradOp::lowerToExec(ExecContext &context) {
-  context.launch(Kernel::EmbeddingGrad, {getIds(), getGrad(), getGradTable()});
+  context.launch(Kernel::EmbeddingGrad, {getIds(), getGrad(), getGradTable()},
+                 {pieceStart(context, getGradTable(), 0),
+                  context.wholeType(getGradTable()).getDimSize(0)});
   return success();
 }
 
@@ -72,7 +76,8 @@ LogicalResult AddPositionsOp::verify() {
 OpCost AddPositionsOp::getCost() { return streamingCost(*this); }
 
 LogicalResult AddPositionsOp::lowerToExec(ExecContext &context) {
-  context.launch(Kernel::AddPositions, {getX(), getTable(), getResult()});
+  context.launch(Kernel::AddPositions, {getX(), getTable(), getResult()},
+                 {pieceStart(context, getX(), 1)});
   return success();
 }
 
@@ -87,6 +92,7 @@ void AddPositionsOp::buildGradient(GradientContext &context) {
 OpCost PositionsGradOp::getCost() { return streamingCost(*this); }
 
 LogicalResult PositionsGradOp::lowerToExec(ExecContext &context) {
-  context.launch(Kernel::PositionsGrad, {getGrad(), getGradTable()});
+  context.launch(Kernel::PositionsGrad, {getGrad(), getGradTable()},
+                 {pieceStart(context, getGrad(), 1)});
   return success();
 }
