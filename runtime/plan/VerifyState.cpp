@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <tuple>
 
 namespace mega {
 namespace {
@@ -107,13 +108,13 @@ Status claimState(const VerifierContext &context) {
   Claims ranges(context.plan);
   for (size_t i = 0; i < context.ranges.size(); ++i) {
     const OptimizerRange &range = context.ranges[i];
-    for (const auto &[what, place] : {std::pair("weights", range.weight),
-                                      std::pair("gradients", range.gradient),
-                                      std::pair("moments", range.moment),
-                                      std::pair("variances", range.variance)}) {
-      MEGA_RETURN_IF_ERROR(
-          ranges.claim(place, range.bytes,
-                       fmt::format("the {} of optimizer range {}", what, i)));
+    for (const auto &[what, place, bytes] :
+         {std::tuple("weights", range.weight, range.bytes),
+          std::tuple("gradients", range.gradient, range.bytes),
+          std::tuple("moments", range.moment, range.stateBytes),
+          std::tuple("variances", range.variance, range.stateBytes)}) {
+      MEGA_RETURN_IF_ERROR(ranges.claim(
+          place, bytes, fmt::format("the {} of optimizer range {}", what, i)));
     }
   }
   return claimCounters(context.plan, ranges);
@@ -189,8 +190,8 @@ struct Roles {
     for (const OptimizerRange &range : context.ranges) {
       add(weights, range.weight, range.bytes);
       add(gradients, range.gradient, range.bytes);
-      add(optimizer, range.moment, range.bytes);
-      add(optimizer, range.variance, range.bytes);
+      add(optimizer, range.moment, range.stateBytes);
+      add(optimizer, range.variance, range.stateBytes);
     }
   }
 
