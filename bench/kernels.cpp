@@ -150,11 +150,11 @@ struct Bench {
       }
       const View &lse = statistics[0], &delta = statistics[1];
       forward.push_back(call(Kernel::Attention, {x[0], x[1], x[2], x[3], lse},
-                             {causal, 0, 1}, {0.125, dropout, softcap}));
+                             {causal, 0, 1, 0}, {0.125, dropout, softcap}));
       backward.push_back(
           call(Kernel::AttentionGrad,
                {x[4], x[0], x[1], x[2], x[3], lse, x[5], x[6], x[7], delta},
-               {causal, 0, 1}, {0.125, dropout, softcap}));
+               {causal, 0, 1, 0}, {0.125, dropout, softcap}));
     }
     const auto of = [](const std::vector<Call> &calls) {
       return [&](DataType type) { return calls[type == DataType::BF16]; };
@@ -184,12 +184,12 @@ struct Bench {
       forward.push_back(call(Kernel::HeadStats,
                              {x.view(), w.view(), labels, max.view(),
                               sum.view(), target.view(), scratch.view()},
-                             {-100, 0}, {0}));
+                             {-100, 0, vocabulary}, {0}));
       backward.push_back(
           call(Kernel::HeadStatsGrad,
                {x.view(), w.view(), labels, max.view(), sum.view(),
                 target.view(), gradX.view(), gradW.view(), scratch.view()},
-               {-100, 0}, {0}));
+               {-100, 0, vocabulary}, {0}));
     }
     const double flops = 2.0 * tokens * hidden * vocabulary;
     const std::string name = "T" + std::to_string(tokens) + " h" +
@@ -247,7 +247,7 @@ struct Bench {
     kernel(Kernel::Add, {}, 3, 9, {}, {});
     kernel(Kernel::Gelu, {}, 2, 9, {0}, {});
     kernel(Kernel::GeluGrad, {}, 3, 9, {0}, {});
-    kernel(Kernel::Dropout, {}, 2, 9, {1}, {0.1});
+    kernel(Kernel::Dropout, {}, 2, 9, {1, 0, 0}, {0.1});
   }
 };
 

@@ -183,7 +183,7 @@ static OpCost attentionCost(AttentionLike op, double gemms) {
 }
 
 struct AttentionAttributes {
-  SmallVector<int64_t, 3> integers;
+  SmallVector<int64_t, 4> integers;
   SmallVector<double, 3> floats;
 };
 
@@ -192,7 +192,7 @@ static AttentionAttributes kernelAttributes(AttentionLike op) {
   const double p = op.getPAttr() ? op.getPAttr().getValueAsDouble() : 0.0;
   return {{op.getCausal() ? 1 : 0,
            op.getWindow() ? static_cast<int64_t>(*op.getWindow()) : 0,
-           op.getKey() ? static_cast<int64_t>(*op.getKey()) : 0},
+           op.getKey() ? static_cast<int64_t>(*op.getKey()) : 0, 0},
           {op.getScaleAttr().getValueAsDouble(), p,
            op.getSoftcapAttr().getValueAsDouble()}};
 }

@@ -173,7 +173,7 @@ LogicalResult DropoutOp::lowerToExec(ExecContext &context) {
     return emitOpError() << "has no key; run mega-differentiate first";
   }
   context.launch(Kernel::Dropout, {getX(), getResult()},
-                 {static_cast<int64_t>(*getKey())},
+                 {static_cast<int64_t>(*getKey()), 0, 0},
                  {getPAttr().getValueAsDouble()});
   return success();
 }

@@ -32,7 +32,8 @@ OpCost EmbeddingOp::getCost() {
 }
 
 LogicalResult EmbeddingOp::lowerToExec(ExecContext &context) {
-  context.launch(Kernel::Embedding, {getIds(), getTable(), getResult()});
+  context.launch(Kernel::Embedding, {getIds(), getTable(), getResult()},
+                 {0, tensor(getTable()).getDimSize(0)});
   return success();
 }
 
@@ -46,7 +47,8 @@ void EmbeddingOp::buildGradient(GradientContext &context) {
 OpCost EmbeddingGradOp::getCost() { return streamingCost(*this); }
 
 LogicalResult EmbeddingGradOp::lowerToExec(ExecContext &context) {
-  context.launch(Kernel::EmbeddingGrad, {getIds(), getGrad(), getGradTable()});
+  context.launch(Kernel::EmbeddingGrad, {getIds(), getGrad(), getGradTable()},
+                 {0, tensor(getGradTable()).getDimSize(0)});
   return success();
 }
 
@@ -72,7 +74,7 @@ LogicalResult AddPositionsOp::verify() {
 OpCost AddPositionsOp::getCost() { return streamingCost(*this); }
 
 LogicalResult AddPositionsOp::lowerToExec(ExecContext &context) {
-  context.launch(Kernel::AddPositions, {getX(), getTable(), getResult()});
+  context.launch(Kernel::AddPositions, {getX(), getTable(), getResult()}, {0});
   return success();
 }
 
@@ -87,6 +89,6 @@ void AddPositionsOp::buildGradient(GradientContext &context) {
 OpCost PositionsGradOp::getCost() { return streamingCost(*this); }
 
 LogicalResult PositionsGradOp::lowerToExec(ExecContext &context) {
-  context.launch(Kernel::PositionsGrad, {getGrad(), getGradTable()});
+  context.launch(Kernel::PositionsGrad, {getGrad(), getGradTable()}, {0});
   return success();
 }

@@ -46,13 +46,13 @@ OpCost HeadStatsOp::getCost() {
 }
 
 LogicalResult HeadStatsOp::lowerToExec(ExecContext &context) {
-  context.launch(Kernel::HeadStats,
-                 {getX(), getWeight(), getLabels(), getMax(), getSum(),
-                  getTarget(),
-                  f32Scratch(headScratch(tokensOf(getX()),
-                                         tensor(getWeight()).getDimSize(0)))},
-                 {static_cast<int64_t>(getIgnore()), 0},
-                 {getSoftcapAttr().getValueAsDouble()});
+  context.launch(
+      Kernel::HeadStats,
+      {getX(), getWeight(), getLabels(), getMax(), getSum(), getTarget(),
+       f32Scratch(
+           headScratch(tokensOf(getX()), tensor(getWeight()).getDimSize(0)))},
+      {static_cast<int64_t>(getIgnore()), 0, tensor(getWeight()).getDimSize(0)},
+      {getSoftcapAttr().getValueAsDouble()});
   return success();
 }
 
@@ -80,7 +80,7 @@ LogicalResult HeadStatsGradOp::lowerToExec(ExecContext &context) {
                   getGradTarget(), getGradX(), getGradWeight(),
                   f32Scratch(headGradScratch(tokensOf(getX()), weight[0],
                                              weight[1], type))},
-                 {static_cast<int64_t>(getIgnore()), 0},
+                 {static_cast<int64_t>(getIgnore()), 0, weight[0]},
                  {getSoftcapAttr().getValueAsDouble()});
   return success();
 }

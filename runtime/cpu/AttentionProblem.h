@@ -46,6 +46,7 @@ struct AttentionProblem {
   float keptFactor;
   PhiloxKey key;
   int64_t firstSample;
+  int64_t firstHead;
 
   AttentionProblem(const KernelContext &ctx, const KernelArguments &args,
                    const View &q, const View &k)
@@ -57,7 +58,7 @@ struct AttentionProblem {
         keptFactor(static_cast<float>(1 / (1 - args.floats[1]))),
         key(toPhiloxKey(dropoutKey(ctx.scalars.seed, ctx.scalars.step,
                                    args.integers[2], ctx.application))),
-        firstSample(ctx.firstSample) {}
+        firstSample(ctx.firstSample), firstHead(args.integers[3]) {}
 
   int64_t group() const { return heads / kvHeads; }
 
@@ -78,7 +79,8 @@ struct AttentionProblem {
 
   PhiloxCounter counter(int64_t b, int64_t h, int64_t query,
                         int64_t firstKey) const {
-    return attentionCounter(firstSample + b, h, query, firstKey / 4);
+    return attentionCounter(firstSample + b, firstHead + h, query,
+                            firstKey / 4);
   }
 };
 

@@ -3,16 +3,38 @@
 #include "runtime/cpu/Parallel.h"
 #include "runtime/cpu/rows/Rows.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace mega {
+namespace {
+/// Rows of a whole table that are in this piece of it.
+struct Piece {
+  int64_t first, rows;
+
+  Piece(const KernelArguments &args, const View &table)
+      : first(args.integers[0]),
+        rows(std::min(table.rows(), args.integers[1] - first)) {}
+  /// The row for `id`, or -1.
+  int64_t rowOf(int32_t id) const {
+    const int64_t row = id - first;
+    return row >= 0 && row < rows ? row : -1;
+  }
+};
+} // namespace
+
 void cpu::embedding(const KernelContext &ctx, const KernelArguments &args) {
   const View &table = args[1], &out = args[2];
   const int32_t *ids = args[0].as<int32_t>();
+  const Piece piece(args, table);
   withElement(out.type, [&]<typename T>(T) {
+    const size_t bytes = static_cast<size_t>(out.rowSize()) * sizeof(T);
     forRows(ctx.pool, out.rows(), out.rowSize(), [&](int64_t row) {
-      std::memcpy(out.row<T>(row), table.row<T>(ids[row]),
-                  static_cast<size_t>(out.rowSize()) * sizeof(T));
+      if (const int64_t from = piece.rowOf(ids[row]); from >= 0) {
+        std::memcpy(out.row<T>(row), table.row<T>(from), bytes);
+      } else {
+        std::fill_n(out.row<T>(row), out.rowSize(), T{});
+      }
     });
   });
 }
@@ -20,12 +42,15 @@ void cpu::embedding(const KernelContext &ctx, const KernelArguments &args) {
 void cpu::embeddingGrad(const KernelContext &ctx, const KernelArguments &args) {
   const View &gradOut = args[1], &gradTable = args[2];
   const int32_t *ids = args[0].as<int32_t>();
+  const Piece piece(args, gradTable);
   withElement(gradOut.type, [&]<typename T>(T) {
     // A token may occur twice, so tasks own columns and not rows.
     forColumns(ctx.pool, gradOut.rowSize(), [&](int64_t begin, int64_t end) {
       for (int64_t row = 0; row < gradOut.rows(); ++row) {
-        rows::accumulate(at<T>(gradOut, row, begin),
-                         at<float>(gradTable, ids[row], begin), end - begin);
+        if (const int64_t to = piece.rowOf(ids[row]); to >= 0) {
+          rows::accumulate(at<T>(gradOut, row, begin),
+                           at<float>(gradTable, to, begin), end - begin);
+        }
       }
     });
   });
@@ -33,10 +58,11 @@ void cpu::embeddingGrad(const KernelContext &ctx, const KernelArguments &args) {
 
 void cpu::addPositions(const KernelContext &ctx, const KernelArguments &args) {
   const View &x = args[0], &table = args[1], &out = args[2];
+  const int64_t first = args.integers[0];
   withElement(x.type, [&]<typename T>(T) {
     forRows(ctx.pool, x.rows(), x.rowSize(), [&](int64_t row) {
-      rows::add(x.row<T>(row), table.row<T>(row % x.dims[1]), out.row<T>(row),
-                x.rowSize());
+      rows::add(x.row<T>(row), table.row<T>(first + row % x.dims[1]),
+                out.row<T>(row), x.rowSize());
     });
   });
 }
@@ -44,11 +70,12 @@ void cpu::addPositions(const KernelContext &ctx, const KernelArguments &args) {
 void cpu::positionsGrad(const KernelContext &ctx, const KernelArguments &args) {
   const View &gradOut = args[0], &gradTable = args[1];
   const int64_t batch = gradOut.dims[0], sequence = gradOut.dims[1];
+  const int64_t first = args.integers[0];
   withElement(gradOut.type, [&]<typename T>(T) {
     forRows(ctx.pool, sequence, batch * gradOut.rowSize(), [&](int64_t s) {
       for (int64_t b = 0; b < batch; ++b) {
         rows::accumulate(gradOut.row<T>(b * sequence + s),
-                         gradTable.row<float>(s), gradOut.rowSize());
+                         gradTable.row<float>(first + s), gradOut.rowSize());
       }
     });
   });

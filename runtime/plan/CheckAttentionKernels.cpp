@@ -53,6 +53,7 @@ static Status attentionShapes(Signature s, int q, int k, int v, int lse) {
   MEGA_RETURN_IF_ERROR(expectRange("causal", s.integers[0], 0, 1));
   MEGA_RETURN_IF_ERROR(
       expectRange("window", s.integers[1], 0, int64_t{1} << 40));
+  MEGA_RETURN_IF_ERROR(expectStart(s, 3));
   MEGA_RETURN_IF_ERROR(expectFinite("scale", s.floats[0]));
   MEGA_RETURN_IF_ERROR(expectProbability(s.floats[1]));
   return expectSoftcap(s.floats[2]);

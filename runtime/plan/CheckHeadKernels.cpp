@@ -4,7 +4,8 @@
 
 namespace mega::checks {
 
-/// x [B,S,hidden], w [V,hidden], labels [B,S].
+/// x [B,S,hidden], w [V,hidden], labels [B,S]; integers ignore, first_row,
+/// rows.
 static Status headInputs(Signature s) {
   MEGA_RETURN_IF_ERROR(expectSoftcap(s.floats[0]));
   MEGA_RETURN_IF_ERROR(expectOneType(s, {0, 1}));
@@ -13,6 +14,8 @@ static Status headInputs(Signature s) {
       s.operands[1].dims[1] != s.operands[0].rowSize()) {
     return mismatch("w", s.operands[1], "x", s.operands[0]);
   }
+  MEGA_RETURN_IF_ERROR(expectStart(s, 1));
+  MEGA_RETURN_IF_ERROR(expectRange("rows", s.integers[2], 1, int64_t{1} << 40));
   return expectIds(s, 2, s.operands[0].rows());
 }
 

@@ -30,7 +30,7 @@ Status gemm(Signature s) {
   return Status::ok();
 }
 
-/// ids, table, rows ("rows" has the token dimension).
+/// ids, table, rows ("rows" has the token dimension); integers first_row, rows.
 static Status embeddingShapes(Signature s, int ids, int table, int rows) {
   MEGA_RETURN_IF_ERROR(expectIds(s, ids, s.operands[rows].rows()));
   MEGA_RETURN_IF_ERROR(expectContiguous(s, {table}));
@@ -39,7 +39,8 @@ static Status embeddingShapes(Signature s, int ids, int table, int rows) {
     return mismatch("the table", s.operands[table], "the rows",
                     s.operands[rows]);
   }
-  return Status::ok();
+  MEGA_RETURN_IF_ERROR(expectStart(s, 0));
+  return expectRange("rows", s.integers[1], 1, int64_t{1} << 40);
 }
 
 Status embedding(Signature s) {
@@ -53,15 +54,22 @@ Status embeddingGrad(Signature s) {
   return embeddingShapes(s, 0, 2, 1);
 }
 
-/// Operand 1 is the [maxSequence, hidden] table that is added to operand 0,
-/// [B, S, hidden], or that takes its sums.
+/// Rows of operand 1, the [maxSequence, hidden] table, are added to operand 0,
+/// [B, S, hidden], or take its sums; integer first_position.
 static Status positionShapes(Signature s) {
   MEGA_RETURN_IF_ERROR(expectContiguous(s, {1}));
+  MEGA_RETURN_IF_ERROR(expectStart(s, 0));
   const BufferType &x = s.operands[0];
   const BufferType &table = s.operands[1];
   if (x.rank != 3 || table.rank != 2 || table.dims[1] != x.rowSize() ||
       table.dims[0] < x.dims[1]) {
     return mismatch("the position table", table, "the activations", x);
+  }
+  if (table.dims[0] < s.integers[0] + x.dims[1]) {
+    return badInput("the position table is {}, but positions {} to {} are "
+                    "added",
+                    toString(table), s.integers[0],
+                    s.integers[0] + x.dims[1] - 1);
   }
   return Status::ok();
 }

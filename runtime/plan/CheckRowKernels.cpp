@@ -112,6 +112,8 @@ Status gatedGrad(Signature s) {
 
 Status dropout(Signature s) {
   MEGA_RETURN_IF_ERROR(unary(s));
+  MEGA_RETURN_IF_ERROR(expectStart(s, 1));
+  MEGA_RETURN_IF_ERROR(expectStart(s, 2));
   return expectProbability(s.floats[0]);
 }
 

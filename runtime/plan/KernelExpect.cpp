@@ -115,6 +115,11 @@ Status expectRange(std::string_view what, int64_t value, int64_t low,
   return Status::ok();
 }
 
+Status expectStart(Signature s, int index) {
+  return expectRange("first element of the piece", s.integers[index], 0,
+                     int64_t{1} << 40);
+}
+
 Status expectFinite(std::string_view what, double value) {
   if (!std::isfinite(value)) {
     return badInput("{} is {}, expected a finite number", what, value);

@@ -42,6 +42,8 @@ Status expectIds(Signature s, int index, int64_t rows);
 
 Status expectRange(std::string_view what, int64_t value, int64_t low,
                    int64_t high);
+/// Integer `index`, where a piece begins in the whole: 0 to 2^40.
+Status expectStart(Signature s, int index);
 Status expectFinite(std::string_view what, double value);
 Status expectPositive(std::string_view what, double value);
 Status expectProbability(double p);

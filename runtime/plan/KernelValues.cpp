@@ -125,7 +125,9 @@ ValueLaunch withoutDropout(ValueLaunch launch) {
     launch.integers.clear();
     launch.floats.clear();
   } else if (launch.kernel == Kernel::Attention) {
-    launch.integers[2] = 0;
+    for (std::string_view name : {"dropout_key", "first_head"}) {
+      launch.integers[integerIndex(kernelSpec(launch.kernel), name)] = 0;
+    }
     launch.floats[1] = 0;
   }
   return launch;

@@ -30,6 +30,11 @@ struct ValueLaunch {
   int64_t application = 0;
   /// By operand: what it held before. Ignored where the kernel only writes.
   std::vector<Value> before;
+
+  /// The integer called `name`, which the kernel has.
+  int64_t integer(std::string_view name) const {
+    return integers[integerIndex(kernelSpec(kernel), name)];
+  }
 };
 
 /// The probability with which the launch drops elements out.

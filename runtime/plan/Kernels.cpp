@@ -29,32 +29,34 @@ const std::array<KernelSpec, kKernelCount> kSpecs = {{
      {},
      checks::gemm},
 
-    // out[t] = table[ids[t]].
+    // out[t] = table[ids[t] - first_row], or 0 if that row is not here: the
+    // table has rows first_row onwards of `rows`, the rest of it is padding.
     {Kernel::Embedding,
      "embedding",
      {{"ids", kRead}, {"table", kRead}, {"out", kWrite}},
-     {},
+     {"first_row", "rows"},
      {},
      checks::embedding},
-    // grad_table[ids[t]] += grad_out[t], tokens in order.
+    // grad_table[ids[t] - first_row] += grad_out[t], tokens in order, where
+    // that row is here.
     {Kernel::EmbeddingGrad,
      "embedding_grad",
      {{"ids", kRead}, {"grad_out", kRead}, {"grad_table", kReadWrite}},
-     {},
+     {"first_row", "rows"},
      {},
      checks::embeddingGrad},
-    // out[b, s] = x[b, s] + table[s].
+    // out[b, s] = x[b, s] + table[first_position + s].
     {Kernel::AddPositions,
      "add_positions",
      {{"x", kRead}, {"table", kRead}, {"out", kWrite, 0}},
-     {},
+     {"first_position"},
      {},
      checks::addPositions},
-    // grad_table[s] += sum over b of grad_out[b, s].
+    // grad_table[first_position + s] += sum over b of grad_out[b, s].
     {Kernel::PositionsGrad,
      "positions_grad",
      {{"grad_out", kRead}, {"grad_table", kReadWrite}},
-     {},
+     {"first_position"},
      {},
      checks::positionsGrad},
 
@@ -201,12 +203,12 @@ const std::array<KernelSpec, kKernelCount> kSpecs = {{
      {},
      checks::binary},
     // y = select(keep, x / (1 - p), 0); its own transpose. `key` is the hash
-    // of block and dropout name; the counter is (global sample, position,
-    // feature): runtime/plan/Philox.h.
+    // of block and dropout name; the counter is (global sample, first_position
+    // + position, first_feature + feature): runtime/plan/Philox.h.
     {Kernel::Dropout,
      "dropout",
      {{"x", kRead}, {"y", kWrite, 0}},
-     {"key"},
+     {"key", "first_position", "first_feature"},
      {"p"},
      checks::dropout},
 
@@ -231,7 +233,8 @@ const std::array<KernelSpec, kKernelCount> kSpecs = {{
     // out = dropout(softmax(z + mask)) v, z = scale * q k^T or, with a softcap
     // c > 0, c * tanh(scale * q k^T / c), never materialising S x S; lse[b*H +
     // h, s] = log-sum-exp of the row of z. Key j is visible to query i iff
-    // (!causal or j <= i) and (window == 0 or i - window < j).
+    // (!causal or j <= i) and (window == 0 or i - window < j). To dropout the
+    // heads of q are first_head onwards.
     {Kernel::Attention,
      "attention",
      {{"q", kRead},
@@ -239,7 +242,7 @@ const std::array<KernelSpec, kKernelCount> kSpecs = {{
       {"v", kRead},
       {"out", kWrite},
       {"lse", kWrite}},
-     {"causal", "window", "dropout_key"},
+     {"causal", "window", "dropout_key", "first_head"},
      {"scale", "dropout", "softcap"},
      checks::attention},
     // `delta` [B*H, S] holds the row sums of grad_out * out.
@@ -255,7 +258,7 @@ const std::array<KernelSpec, kKernelCount> kSpecs = {{
       {"grad_k", kWrite},
       {"grad_v", kWrite},
       {"delta", kScratch}},
-     {"causal", "window", "dropout_key"},
+     {"causal", "window", "dropout_key", "first_head"},
      {"scale", "dropout", "softcap"},
      checks::attentionGrad},
 
@@ -263,6 +266,9 @@ const std::array<KernelSpec, kKernelCount> kSpecs = {{
     // target = z[label - first_row] if that row is here, else 0; z = x w^T or,
     // with a softcap c > 0, c * tanh(x w^T / c), is only ever a tile in
     // `scratch` (headScratch). Tokens whose label is `ignore` have target 0.
+    // Of `rows` rows w has those from first_row on; what follows them in w is
+    // padding and takes part in nothing. Where all is padding max is minus
+    // infinity, sum and target are 0.
     {Kernel::HeadStats,
      "head_stats",
      {{"x", kRead},
@@ -272,7 +278,7 @@ const std::array<KernelSpec, kKernelCount> kSpecs = {{
       {"sum", kWrite},
       {"target", kWrite},
       {"scratch", kScratch}},
-     {"ignore", "first_row"},
+     {"ignore", "first_row", "rows"},
      {"softcap"},
      checks::headStats},
     // sum_out = sum * exp(max_local - max_global).
@@ -320,7 +326,8 @@ const std::array<KernelSpec, kKernelCount> kSpecs = {{
      checks::statistics},
     // grad_z = grad_sum * exp(z - max) + grad_target * onehot(label), times
     // 1 - (z / c)^2 with a softcap c; z is recomputed by tiles in `scratch`
-    // (headGradScratch); grad_x = grad_z w; grad_w += grad_z^T x.
+    // (headGradScratch); grad_x = grad_z w; grad_w += grad_z^T x. Padding adds
+    // nothing to either.
     {Kernel::HeadStatsGrad,
      "head_stats_grad",
      {{"x", kRead},
@@ -332,7 +339,7 @@ const std::array<KernelSpec, kKernelCount> kSpecs = {{
       {"grad_x", kWrite},
       {"grad_w", kReadWrite},
       {"scratch", kScratch}},
-     {"ignore", "first_row"},
+     {"ignore", "first_row", "rows"},
      {"softcap"},
      checks::headStatsGrad},
     // count (+)= number of labels other than `ignore`.
@@ -480,16 +487,20 @@ Status checkLaunch(Kernel kernel, const LaunchSignature &signature) {
   return Status::ok();
 }
 
+size_t integerIndex(const KernelSpec &spec, std::string_view name) {
+  return static_cast<size_t>(
+      std::find(spec.integers.begin(), spec.integers.end(), name) -
+      spec.integers.begin());
+}
+
 Access resolvedAccess(const KernelSpec &spec, int index,
                       std::span<const int64_t> integers) {
   const Access access = spec.operands[index].access;
   if (access != Access::WriteOrAccumulate) {
     return access;
   }
-  const auto it = std::find(spec.integers.begin(), spec.integers.end(),
-                            std::string_view("accumulate"));
-  return integers[it - spec.integers.begin()] ? Access::ReadWrite
-                                              : Access::Write;
+  return integers[integerIndex(spec, "accumulate")] ? Access::ReadWrite
+                                                    : Access::Write;
 }
 
 HeadTile headTile(int64_t tokens, int64_t vocabulary) {

@@ -143,6 +143,9 @@ std::optional<Kernel> findKernel(std::string_view name);
 /// Checks operand count, attribute counts and the kernel's own rules.
 Status checkLaunch(Kernel kernel, const LaunchSignature &signature);
 
+/// Where the kernel has the integer called `name`; integers.size() if nowhere.
+size_t integerIndex(const KernelSpec &spec, std::string_view name);
+
 /// `access` of operand `index`, with WriteOrAccumulate resolved.
 Access resolvedAccess(const KernelSpec &spec, int index,
                       std::span<const int64_t> integers);

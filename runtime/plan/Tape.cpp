@@ -156,12 +156,13 @@ Status Tape::differentiate(const Step &step) {
     return Status::ok();
   }
   case Kernel::Embedding:
-    add(x[1],
-        apply(step, Kernel::EmbeddingGrad, {0, 2}, {x[0], g[2]}, {}, {})[2]);
+    add(x[1], apply(step, Kernel::EmbeddingGrad, {0, 2}, {x[0], g[2]},
+                    l.integers, {})[2]);
     return Status::ok();
   case Kernel::AddPositions:
     add(x[0], g[2]);
-    add(x[1], apply(step, Kernel::PositionsGrad, {2}, {g[2]}, {}, {})[1]);
+    add(x[1],
+        apply(step, Kernel::PositionsGrad, {2}, {g[2]}, l.integers, {})[1]);
     return Status::ok();
   case Kernel::AddLayerNorm:
   case Kernel::LayerNorm: {

@@ -197,14 +197,34 @@ void ValueExecution::move(const Touch &target, const Box &box,
   }
 }
 
+/// First dimension of the whole parameter with this value, or 0.
+int64_t ValueExecution::rowsOfParameter(Value value) const {
+  for (uint32_t i = 0; i < length(plan.parameters()); ++i) {
+    const plan::Parameter &parameter = *plan.parameters()->Get(i);
+    for (uint32_t k = 0; k < parameter.count(); ++k) {
+      if (parameterValue(i, k) == value) {
+        return static_cast<int64_t>(parameter.shape()->Get(0));
+      }
+    }
+  }
+  return 0;
+}
+
 Status ValueExecution::checkIds(const Touch &touch, const ValueLaunch &launch,
                                 size_t table) {
+  const int64_t rows = launch.integer("rows");
+  if (rows != rowsOfParameter(launch.before[table])) {
+    return badInput(
+        "{} indexes {} rows, its table {}", describe(plan, touch.site), rows,
+        rowsOfParameter(launch.before[table]) == 0
+            ? "is no parameter"
+            : fmt::format("has {}", rowsOfParameter(launch.before[table])));
+  }
   for (uint32_t i = 0; i < length(plan.inputs()); ++i) {
     if (launch.before[touch.site.operand] != inputValue(i, false)) {
       continue;
     }
     const plan::Input &input = *plan.inputs()->Get(i);
-    const int64_t rows = launch.types[table].rows();
     int64_t &fewest = rowsByInput.try_emplace(i, rows).first->second;
     fewest = std::min(fewest, rows);
     if (input.limit() > static_cast<uint64_t>(rows)) {
@@ -246,7 +266,8 @@ Status ValueExecution::checkDropout(const Site &site,
   if (dropoutOf(launch) == 0) {
     return Status::ok();
   }
-  const int64_t key = launch.integers[launch.kernel == Kernel::Dropout ? 0 : 2];
+  const int64_t key =
+      launch.integer(launch.kernel == Kernel::Dropout ? "key" : "dropout_key");
   return drops.emplace(key, launch.application).second
              ? Status::ok()
              : badInput("{} drops out by key {} in application {}, as another "

@@ -67,6 +67,7 @@ private:
                            plan::ActionKind kind);
   StatusOr<Value> readInput(const Touch &touch, const Box &box,
                             plan::ActionKind kind) const;
+  int64_t rowsOfParameter(Value value) const;
   Status checkIds(const Touch &touch, const ValueLaunch &launch, size_t table);
   Status checkAttributes(const Site &site, const ValueLaunch &launch) const;
   Status checkDropout(const Site &site, const ValueLaunch &launch);

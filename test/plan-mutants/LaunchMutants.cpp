@@ -239,13 +239,14 @@ void addAttributes(const plan::FunctionT &f, size_t number, MutantList &list) {
                            view.spec->kernel == Kernel::AttentionGrad;
     for (size_t i = 0; i < view.spec->integers.size(); ++i) {
       const std::string_view name = view.spec->integers[i];
-      if (attention && name == "dropout_key" && !dropsOut(f)) {
+      if (attention && (name == "dropout_key" || name == "first_head") &&
+          !dropsOut(f)) {
         continue;
       }
       const int64_t old = f.integers[view.launch->first_integer() + i];
       const bool flag = name != "window" && name != "ignore" &&
-                        name != "first_row" && name != "dropout_key" &&
-                        name != "key";
+                        name != "rows" && name != "dropout_key" &&
+                        name != "key" && !name.starts_with("first_");
       list.add("integer", fmt::format("{}, {}", view.text(l), name),
                in(number, integerEdit(l, i, flag ? (old == 0) : old + 1)));
       list.add("integer-range", fmt::format("{}, {}", view.text(l), name),

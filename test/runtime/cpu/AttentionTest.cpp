@@ -29,7 +29,8 @@ protected:
     Buffer out = zeros({b, n, s.heads, d}, 3);
     Buffer lse = Buffer::zeros({b, s.heads, n});
     launch(Kernel::Attention, {&q, &k, &v, &out, &lse},
-           {s.causal, s.window, name}, {s.scale, s.dropout, s.softcap});
+           {s.causal, s.window, name, s.firstHead},
+           {s.scale, s.dropout, s.softcap});
     const auto expected =
         reference::attention(s, q.values(), k.values(), v.values());
     // Scores of magnitude up to about 10 carry some ten roundings each into
@@ -42,7 +43,8 @@ protected:
     Buffer delta = Buffer::zeros({b, s.heads, n});
     launch(Kernel::AttentionGrad,
            {&gradOut, &q, &k, &v, &out, &lse, &gradQ, &gradK, &gradV, &delta},
-           {s.causal, s.window, name}, {s.scale, s.dropout, s.softcap});
+           {s.causal, s.window, name, s.firstHead},
+           {s.scale, s.dropout, s.softcap});
     const auto grad = reference::attentionGrad(
         s, gradOut.values(), q.values(), k.values(), v.values(), out.values());
     // With one visible key the scores' gradient cancels to zero.
@@ -188,7 +190,7 @@ TEST_P(AttentionTest, LargeScoresDoNotOverflow) {
   Buffer k = random({1, 200, 2, 12}, 2, 0, 30);
   Buffer v = random({1, 200, 2, 12}, 3);
   Buffer out = zeros({1, 200, 6, 12}), lse = Buffer::zeros({1, 6, 200});
-  launch(Kernel::Attention, {&q, &k, &v, &out, &lse}, {1, 0, 0},
+  launch(Kernel::Attention, {&q, &k, &v, &out, &lse}, {1, 0, 0, 0},
          {1.0, 0.0, 0.0});
   for (double value : out.values()) {
     ASSERT_TRUE(std::isfinite(value));

@@ -17,7 +17,7 @@ TEST_P(DropoutTest, MaskIsTheCountersOwn) {
   firstSample = int64_t{1} << 33;
   const uint64_t key = dropoutKey(7, 11, 99, 3);
   Buffer x = random({3, 37, 73}, 1, 5), y = zeros({3, 37, 73}, 2);
-  launch(Kernel::Dropout, {&x, &y}, {99}, {0.3});
+  launch(Kernel::Dropout, {&x, &y}, {99, 0, 0}, {0.3});
   Values expected = x.values();
   for (int64_t i = 0; i < 3 * 37 * 73; ++i) {
     const bool keep = reference::keepsActivation(
@@ -26,14 +26,14 @@ TEST_P(DropoutTest, MaskIsTheCountersOwn) {
   }
   expectClose(y, expected, 2);
   const Values separate = y.values();
-  launch(Kernel::Dropout, {&x, &x}, {99}, {0.3});
+  launch(Kernel::Dropout, {&x, &x}, {99, 0, 0}, {0.3});
   EXPECT_EQ(x.values(), separate);
 }
 
 TEST_P(DropoutTest, KeepsTheExpectation) {
   Buffer x = zeros({4, 64, 256}), y = x;
   x.set(Values(4 * 64 * 256, 1.0));
-  launch(Kernel::Dropout, {&x, &y}, {1}, {0.1});
+  launch(Kernel::Dropout, {&x, &y}, {1, 0, 0}, {0.1});
   double mean = 0;
   for (double value : y.values()) {
     mean += value / (4 * 64 * 256);
@@ -44,17 +44,17 @@ TEST_P(DropoutTest, KeepsTheExpectation) {
 
 TEST_P(DropoutTest, ProbabilityZeroCopies) {
   Buffer x = random({3, 37, 73}, 1, 5), y = zeros({3, 37, 73});
-  launch(Kernel::Dropout, {&x, &y}, {1}, {0.0});
+  launch(Kernel::Dropout, {&x, &y}, {1, 0, 0}, {0.0});
   EXPECT_EQ(y.values(), x.values());
   const Values before = x.values();
-  launch(Kernel::Dropout, {&x, &x}, {1}, {0.0});
+  launch(Kernel::Dropout, {&x, &x}, {1, 0, 0}, {0.0});
   EXPECT_EQ(x.values(), before);
 }
 
 TEST_P(DropoutTest, DroppedInfinitiesAreZero) {
   Buffer x = zeros({1, 1, 64}), y = x;
   x.set(Values(64, INFINITY));
-  launch(Kernel::Dropout, {&x, &y}, {1}, {0.5});
+  launch(Kernel::Dropout, {&x, &y}, {1, 0, 0}, {0.5});
   for (double value : y.values()) {
     EXPECT_TRUE(value == 0 || value == INFINITY) << value;
   }

@@ -29,7 +29,7 @@ TEST_P(EmbeddingTest, GathersRowsOfTheTable) {
   Buffer ids = Buffer::ids({3, 37}, someIds());
   Buffer table = random({13, 72}, 1);
   Buffer out = zeros({3, 37, 72}, 9);
-  launch(Kernel::Embedding, {&ids, &table, &out});
+  launch(Kernel::Embedding, {&ids, &table, &out}, {0, 13});
   EXPECT_EQ(out.values(), reference::embedding(someIds(), table.values(), 72));
 }
 
@@ -40,7 +40,7 @@ TEST_P(EmbeddingTest, GradientAddsUpRepeatedTokens) {
   const Values expected =
       plus(reference::embeddingGrad(someIds(), gradOut.values(), 13, 72),
            gradTable.values());
-  launch(Kernel::EmbeddingGrad, {&ids, &gradOut, &gradTable});
+  launch(Kernel::EmbeddingGrad, {&ids, &gradOut, &gradTable}, {0, 13});
   // At most 40 tokens of one id.
   expectClose(gradTable, expected, 40);
 }
@@ -51,9 +51,9 @@ TEST_P(EmbeddingTest, AddsPositionsInPlaceAndNot) {
   Buffer out = zeros({3, 37, 72}, 7);
   const Values expected =
       reference::addPositions(x.values(), table.values(), 37, 72);
-  launch(Kernel::AddPositions, {&x, &table, &out});
+  launch(Kernel::AddPositions, {&x, &table, &out}, {0});
   expectClose(out, expected, 1);
-  launch(Kernel::AddPositions, {&x, &table, &x});
+  launch(Kernel::AddPositions, {&x, &table, &x}, {0});
   expectClose(x, expected, 1);
 }
 
@@ -63,7 +63,7 @@ TEST_P(EmbeddingTest, PositionGradientSumsOverTheBatch) {
   const Values expected =
       plus(reference::positionsGrad(gradOut.values(), 37, 72, 50),
            gradTable.values());
-  launch(Kernel::PositionsGrad, {&gradOut, &gradTable});
+  launch(Kernel::PositionsGrad, {&gradOut, &gradTable}, {0});
   expectClose(gradTable, expected, 3);
 }
 

@@ -32,7 +32,7 @@ protected:
     Buffer gradScratch = Buffer::zeros(
         {headGradScratch(s.tokens, s.vocabulary, s.hidden, GetParam().type)});
     launch(Kernel::HeadStats, {&x, &w, &labels, &max, &sum, &target, &scratch},
-           {s.ignore, s.firstRow}, {s.softcap});
+           {s.ignore, s.firstRow, s.wholeRows()}, {s.softcap});
     const auto expected = reference::headStats(s, x.values(), w.values(), ids);
     // A logit is a sum of `hidden` products; exp turns its absolute error
     // into a relative one.
@@ -54,7 +54,7 @@ protected:
     launch(Kernel::HeadStatsGrad,
            {&x, &w, &labels, &max, &gradSum, &gradTarget, &gradX, &gradW,
             &gradScratch},
-           {s.ignore, s.firstRow}, {s.softcap});
+           {s.ignore, s.firstRow, s.wholeRows()}, {s.softcap});
     expectClose(gradX, grad.x, 128);
     expectClose(gradW, grad.w, 128);
   }
@@ -130,7 +130,7 @@ TEST_P(HeadTest, ShardsCombineToTheUnshardedLoss) {
     Buffer scratch = Buffer::zeros({111 * rows});
     launch(Kernel::HeadStats,
            {&x, &part, &labels, &max, &sum, &target, &scratch},
-           {s.ignore, cut[shard]}, {0});
+           {s.ignore, cut[shard], 257}, {0});
     maxes[shard] = max.values();
     sums[shard] = sum.values();
     targets[shard] = target.values();

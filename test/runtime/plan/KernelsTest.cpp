@@ -111,7 +111,8 @@ TEST(Kernels, ActivationsShareATypeAndParametersOfNormsAreF32) {
   EXPECT_EQ(refusal(Kernel::BiasGrad, {{kB, {2, 3, 8}}, {kB, {8}}}),
             "bias_grad: operand 1 is 8xbf16, expected element type f32");
   EXPECT_EQ(refusal(Kernel::EmbeddingGrad,
-                    {{DataType::I32, {2, 3}}, {kB, {2, 3, 8}}, {kB, {9, 8}}}),
+                    {{DataType::I32, {2, 3}}, {kB, {2, 3, 8}}, {kB, {9, 8}}},
+                    {0, 9}),
             "embedding_grad: operand 2 is 9x8xbf16, expected element type f32");
 }
 
@@ -137,8 +138,8 @@ TEST(Kernels, ScaleTakesAFiniteFactor) {
 TEST(Kernels, AttentionBoundsSoftcapAndBf16Heads) {
   const auto attention = [](DataType type, int64_t dim, double softcap) {
     const BufferType q(type, {2, 3, 4, dim}), k(type, {2, 3, 2, dim});
-    return refusal(Kernel::Attention, {q, k, k, q, {kF, {2, 4, 3}}}, {1, 0, 0},
-                   {0.125, 0, softcap});
+    return refusal(Kernel::Attention, {q, k, k, q, {kF, {2, 4, 3}}},
+                   {1, 0, 0, 0}, {0.125, 0, softcap});
   };
   EXPECT_EQ(attention(kB, 512, 50), "");
   EXPECT_EQ(attention(kF, 514, 0), "");
@@ -166,12 +167,31 @@ TEST(Kernels, HeadGradientOfBf16KeepsSumsInScratch) {
                     x,
                     {kF, {vocabulary, hidden}},
                     {kF, {scratch}}},
-                   {-100, 0}, {30});
+                   {-100, 0, vocabulary}, {30});
   };
   EXPECT_EQ(grad(kF, 66), "");
   EXPECT_EQ(grad(kB, 66 + 48), "");
   EXPECT_EQ(grad(kB, 66),
             "head_stats_grad: operand 8 is 66xf32, expected 114 elements");
+}
+
+TEST(Kernels, PiecesBeginInsideOfTheWhole) {
+  const BufferType x(kF, {2, 3, 8}), table(kF, {9, 8});
+  EXPECT_EQ(refusal(Kernel::AddPositions, {x, table, x}, {6}), "");
+  EXPECT_EQ(refusal(Kernel::AddPositions, {x, table, x}, {7}),
+            "add_positions: the position table is 9x8xf32, but positions 7 to "
+            "9 are added");
+  EXPECT_EQ(refusal(Kernel::PositionsGrad, {x, table}, {-1}),
+            "positions_grad: first element of the piece is -1, expected 0 to "
+            "1099511627776");
+  const BufferType ids(DataType::I32, {2, 3});
+  // A piece of padding only, and no rows at all.
+  EXPECT_EQ(refusal(Kernel::Embedding, {ids, table, x}, {18, 17}), "");
+  EXPECT_EQ(refusal(Kernel::Embedding, {ids, table, x}, {0, 0}),
+            "embedding: rows is 0, expected 1 to 1099511627776");
+  EXPECT_EQ(refusal(Kernel::Dropout, {x, x}, {1, 0, -4}, {0.5}),
+            "dropout: first element of the piece is -4, expected 0 to "
+            "1099511627776");
 }
 
 TEST(Kernels, RopeTableTakesAScaling) {

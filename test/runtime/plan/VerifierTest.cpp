@@ -45,7 +45,7 @@ void addDropout(plan::FunctionT &function) {
   launch.mutate_first_integer(static_cast<uint32_t>(function.integers.size()));
   launch.mutate_first_float(static_cast<uint32_t>(function.floats.size()));
   function.operands.insert(function.operands.end(), {1, 1});
-  function.integers.push_back(5);
+  function.integers.insert(function.integers.end(), {5, 0, 0});
   function.floats.push_back(0.5);
   function.launches.push_back(launch);
 }

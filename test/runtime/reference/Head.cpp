@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace mega::reference {
 namespace {
@@ -9,6 +10,11 @@ Values logits(const HeadShape &s, const Values &x, const Values &w) {
   Values z = gemm({s.tokens, s.vocabulary, s.hidden, false, true}, x, w);
   for (double &value : z) {
     value = s.softcap == 0 ? value : s.softcap * std::tanh(value / s.softcap);
+  }
+  for (int64_t i = 0; i < s.tokens * s.vocabulary; ++i) {
+    if (s.isPadding(i % s.vocabulary)) {
+      z[i] = -std::numeric_limits<double>::infinity();
+    }
   }
   return z;
 }
@@ -29,7 +35,7 @@ HeadStats headStats(const HeadShape &s, const Values &x, const Values &w,
     const double max = *std::max_element(row, row + s.vocabulary);
     double sum = 0;
     for (int64_t v = 0; v < s.vocabulary; ++v) {
-      sum += std::exp(row[v] - max);
+      sum += s.isPadding(v) ? 0 : std::exp(row[v] - max);
     }
     const int64_t label = labelRow(s, labels[t]);
     stats.max.push_back(max);
@@ -58,6 +64,10 @@ HeadGrad headStatsGrad(const HeadShape &s, const Values &x, const Values &w,
     double *row = &z[t * s.vocabulary];
     const int64_t label = labelRow(s, labels[t]);
     for (int64_t v = 0; v < s.vocabulary; ++v) {
+      if (s.isPadding(v)) {
+        row[v] = 0;
+        continue;
+      }
       const double tanh = s.softcap == 0 ? 0 : row[v] / s.softcap;
       row[v] = gradSum[t] * std::exp(row[v] - max[t]) +
                (v == label ? gradTarget[t] : 0);

@@ -16,21 +16,25 @@ Values gemm(const GemmShape &s, const Values &a, const Values &b) {
 }
 
 Values embedding(const std::vector<int> &ids, const Values &table,
-                 int64_t hidden) {
+                 int64_t hidden, int64_t firstRow) {
+  const auto rows = static_cast<int64_t>(table.size()) / hidden;
   Values out;
   for (int id : ids) {
-    out.insert(out.end(), table.begin() + id * hidden,
-               table.begin() + (id + 1) * hidden);
+    const int64_t row = id - firstRow;
+    for (int64_t i = 0; i < hidden; ++i) {
+      out.push_back(row >= 0 && row < rows ? table[row * hidden + i] : 0.0);
+    }
   }
   return out;
 }
 
 Values embeddingGrad(const std::vector<int> &ids, const Values &gradOut,
-                     int64_t tableRows, int64_t hidden) {
+                     int64_t tableRows, int64_t hidden, int64_t firstRow) {
   Values grad(tableRows * hidden, 0.0);
   for (size_t t = 0; t < ids.size(); ++t) {
-    for (int64_t i = 0; i < hidden; ++i) {
-      grad[ids[t] * hidden + i] += gradOut[t * hidden + i];
+    const int64_t row = ids[t] - firstRow;
+    for (int64_t i = 0; i < hidden && row >= 0 && row < tableRows; ++i) {
+      grad[row * hidden + i] += gradOut[t * hidden + i];
     }
   }
   return grad;
@@ -53,17 +57,18 @@ Values columnSums(const Values &x, int64_t columns) {
 }
 
 Values addPositions(const Values &x, const Values &table, int64_t sequence,
-                    int64_t hidden) {
+                    int64_t hidden, int64_t first) {
   Values y = x;
   for (size_t i = 0; i < y.size(); ++i) {
-    y[i] += table[i % (sequence * hidden)];
+    y[i] += table[first * hidden + i % (sequence * hidden)];
   }
   return y;
 }
 
 Values positionsGrad(const Values &gradOut, int64_t sequence, int64_t hidden,
-                     int64_t tableRows) {
+                     int64_t tableRows, int64_t first) {
   Values grad = columnSums(gradOut, sequence * hidden);
+  grad.insert(grad.begin(), first * hidden, 0.0);
   grad.resize(tableRows * hidden, 0.0);
   return grad;
 }

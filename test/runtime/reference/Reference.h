@@ -26,19 +26,19 @@ struct GemmShape {
   bool transposeA, transposeB;
 };
 Values gemm(const GemmShape &shape, const Values &a, const Values &b);
-/// Rows of `table` [?, hidden].
+/// Rows of `table` [?, hidden], the piece from `firstRow` on; else 0.
 Values embedding(const std::vector<int> &ids, const Values &table,
-                 int64_t hidden);
+                 int64_t hidden, int64_t firstRow = 0);
 Values embeddingGrad(const std::vector<int> &ids, const Values &gradOut,
-                     int64_t tableRows, int64_t hidden);
+                     int64_t tableRows, int64_t hidden, int64_t firstRow = 0);
 /// x [rows, n] + bias, and the sums of the columns of x.
 Values addBias(const Values &x, const Values &bias);
 Values columnSums(const Values &x, int64_t columns);
-/// x [B, S, hidden] + table[s].
+/// x [B, S, hidden] + table[first + s].
 Values addPositions(const Values &x, const Values &table, int64_t sequence,
-                    int64_t hidden);
+                    int64_t hidden, int64_t first = 0);
 Values positionsGrad(const Values &gradOut, int64_t sequence, int64_t hidden,
-                     int64_t tableRows);
+                     int64_t tableRows, int64_t first = 0);
 
 // Norms.cpp: over groups of gamma.size() elements.
 struct Norm {
@@ -79,6 +79,7 @@ struct AttentionShape {
   double softcap = 0;
   uint64_t dropoutKey = 0;
   int64_t firstSample = 0;
+  int64_t firstHead = 0;
 
   bool sees(int64_t query, int64_t key) const {
     return (!causal || key <= query) && (window == 0 || query - window < key);
@@ -108,6 +109,12 @@ struct HeadShape {
   int ignore;
   int64_t firstRow;
   double softcap = 0;
+  /// Of the whole: what `vocabulary` rows from firstRow on go beyond is
+  /// padding. 0: nothing does.
+  int64_t rows = 0;
+
+  int64_t wholeRows() const { return rows == 0 ? firstRow + vocabulary : rows; }
+  bool isPadding(int64_t row) const { return firstRow + row >= wholeRows(); }
 };
 struct HeadStats {
   Values max, sum, target;
