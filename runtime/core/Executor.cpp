@@ -3,6 +3,7 @@
 
 #include "runtime/core/ThreadPool.h"
 #include "runtime/plan/InitialValues.h"
+#include "runtime/plan/PlanLayouts.h"
 
 #include <algorithm>
 #include <cstring>
@@ -27,33 +28,25 @@ InitialValue initialValue(const LogicalParameter &parameter) {
   return InitialValue::zeros();
 }
 
-BufferType logicalType(const LogicalParameter &parameter) {
-  BufferType type;
-  type.rank = static_cast<int>(parameter.shape.size());
-  std::copy(parameter.shape.begin(), parameter.shape.end(), type.dims.begin());
-  type.rowStride = type.rowSize();
-  return type;
-}
-
 } // namespace
 
-Executor::Executor(const plan::Plan &plan, Memory memory, ThreadPool &pool)
-    : plan_(plan), memory_(std::move(memory)), pool(pool) {
-  samplesPerMicroBatch = plan.micro_batch_size();
-  for (const plan::Axis &axis : elements(plan.mesh())) {
-    if (axis.name() == static_cast<uint8_t>(plan::AxisName::dp)) {
-      samplesPerMicroBatch *= axis.size();
-    }
-  }
+Executor::Executor(const plan::Plan &plan, Memory memory, ThreadPool &pool,
+                   RankContext rank)
+    : plan_(plan), memory_(std::move(memory)), pool(pool), mesh_(meshOf(plan)),
+      rank_(rank.rank), stage(mesh_.coordinate(rank_, Axis::Pp)),
+      groups{rank.members, Status::ok()} {
+  const int64_t rows = plan.micro_batch_size();
+  samplesPerMicroBatch = rows * mesh_.size(Axis::Dp);
+  samplesBefore = rows * mesh_.coordinate(rank_, Axis::Dp);
 }
 
 StatusOr<std::unique_ptr<Executor>>
 Executor::create(const LoadedPlan &plan, KernelLookup kernels, ThreadPool &pool,
-                 std::optional<uint64_t> available) {
+                 RankContext rank, std::optional<uint64_t> available) {
   MEGA_ASSIGN_OR_RETURN(Memory memory,
                         Memory::allocate(plan.root(), available));
   std::unique_ptr<Executor> executor(
-      new Executor(plan.root(), std::move(memory), pool));
+      new Executor(plan.root(), std::move(memory), pool, rank));
   MEGA_RETURN_IF_ERROR(executor->resolve(kernels));
   executor->resolveState();
   return executor;
@@ -64,16 +57,13 @@ Executor::Operand Executor::resolveOperand(const plan::Program &program,
                                            const plan::Buffer &buffer) const {
   const bool argument =
       buffer.space() == static_cast<uint8_t>(plan::Space::Argument);
-  const plan::Buffer &address =
-      argument
-          ? elements(
-                program.arguments())[call.first_argument() + buffer.region()]
-          : buffer;
+  const plan::Buffer &address = addressOf(program, call, buffer);
   const Place place = placeOf(program, call, buffer, 0);
   const plan::Region &region = *plan_.regions()->Get(place.region);
   Operand operand;
   operand.type = bufferType(buffer);
-  operand.base = memory_.region(place.region) + place.offset;
+  operand.base =
+      memory_.region(place.region) + place.offset + offsetOnRank(address);
   operand.perRun = argument ? 0 : buffer.per_instance() + buffer.per_frame();
   operand.perSlot = address.per_slot();
   operand.perMicroBatch = address.per_micro_batch();
@@ -82,11 +72,38 @@ Executor::Operand Executor::resolveOperand(const plan::Program &program,
   return operand;
 }
 
+int64_t Executor::offsetOnRank(const plan::Buffer &buffer) const {
+  return buffer.per_coordinate() == 0
+             ? 0
+             : buffer.per_coordinate() *
+                   mesh_.coordinate(rank_, static_cast<Axis>(buffer.axis()));
+}
+
+std::span<const int64_t> Executor::integersOf(uint32_t index) {
+  const plan::Function &function = *plan_.functions()->Get(index);
+  const auto terms = elements(function.terms());
+  if (terms.empty()) {
+    return elements(function.integers());
+  }
+  std::vector<int64_t> &own = integers[index];
+  if (own.empty()) {
+    const auto common = elements(function.integers());
+    own.assign(common.begin(), common.end());
+    for (const plan::CoordinateTerm &term : terms) {
+      own[term.integer()] +=
+          term.coefficient() *
+          mesh_.coordinate(rank_, static_cast<Axis>(term.axis()));
+    }
+  }
+  return own;
+}
+
 Status Executor::resolveCall(const plan::Program &program,
                              const plan::Call &call, KernelLookup kernels) {
   const plan::Function &function = *plan_.functions()->Get(call.function());
   const auto buffers = elements(function.buffers());
   const auto indices = elements(function.operands());
+  const std::span<const int64_t> functionIntegers = integersOf(call.function());
   calls.push_back({static_cast<uint32_t>(launches.size()),
                    length(function.launches()), call.count(),
                    call.first_application(), call.reverse() != 0});
@@ -101,8 +118,7 @@ Status Executor::resolveCall(const plan::Program &program,
     launches.push_back(
         {implementation, static_cast<uint32_t>(operands.size()),
          static_cast<uint32_t>(spec.operands.size()),
-         elements(function.integers())
-             .subspan(launch.first_integer(), spec.integers.size()),
+         functionIntegers.subspan(launch.first_integer(), spec.integers.size()),
          elements(function.floats())
              .subspan(launch.first_float(), spec.floats.size())});
     for (size_t i = 0; i < spec.operands.size(); ++i) {
@@ -117,6 +133,7 @@ Status Executor::resolveCall(const plan::Program &program,
 }
 
 Status Executor::resolve(KernelLookup kernels) {
+  integers.resize(length(plan_.functions()));
   for (uint32_t p = 0; p < length(plan_.programs()); ++p) {
     const plan::Program &program = *plan_.programs()->Get(p);
     programs.push_back(
@@ -149,40 +166,81 @@ void Executor::resolveState() {
             ->copies();
     inputCopies_ = i == 0 ? copies : std::min(inputCopies_, copies);
   }
+  const std::vector<OptimizerRange> ranges = optimizerRanges(plan_);
   for (LogicalParameter &info : logicalParameters(plan_)) {
-    const BufferType type = logicalType(info);
-    const auto view = [&](const std::optional<Place> &place) {
-      return place ? View(type, memory_.region(place->region) + place->offset)
-                   : View(type, nullptr);
-    };
-    ParameterState state;
-    state.weight = view(info.weight);
-    state.gradient = view(info.gradient);
-    state.moment = view(info.moment);
-    state.variance = view(info.variance);
-    state.info = std::move(info);
-    parameters_.push_back(std::move(state));
+    parameters_.push_back(resolveParameter(std::move(info), ranges));
   }
+}
+
+ParameterState
+Executor::resolveParameter(LogicalParameter info,
+                           const std::vector<OptimizerRange> &ranges) const {
+  const auto at = [&](const Place &place, int64_t bytes) {
+    return memory_.region(place.region) + place.offset + bytes;
+  };
+  const auto vector = [](int64_t size, std::byte *data) {
+    return View(BufferType(DataType::F32, {size}), data);
+  };
+  constexpr int64_t kElement = byteSize(DataType::F32);
+  ParameterState state;
+  state.piece = TensorPiece(info.shape, info.layout, mesh_, rank_);
+  BufferType type;
+  const auto shape = state.piece.localShape();
+  type.rank = static_cast<int>(shape.size());
+  std::copy(shape.begin(), shape.end(), type.dims.begin());
+  type.rowStride = type.rowSize();
+  state.weight = View(type, at(info.weight, 0));
+  state.owned = {0, info.elements};
+  int64_t ownBytes = 0;
+  if (info.range) {
+    const OptimizerRange &range = ranges[*info.range];
+    if (range.isShared()) {
+      ownBytes = mesh_.coordinate(rank_, range.axis) * range.pieceBytes;
+      const auto element = [&](int64_t bytes) {
+        return std::clamp<int64_t>((bytes - info.inRange) / kElement, 0,
+                                   info.elements);
+      };
+      state.owned = {element(ownBytes), element(ownBytes + range.pieceBytes)};
+    }
+    // From the beginning of the vector, or of the piece if that is all there
+    // is.
+    const int64_t first = info.inRange + state.owned.begin * kElement -
+                          (range.stateBytes == range.bytes ? 0 : ownBytes);
+    state.moment = vector(state.owned.size(), at(range.moment, first));
+    state.variance = vector(state.owned.size(), at(range.variance, first));
+  }
+  state.gradient = vector(state.owned.size(),
+                          at(info.gradient, state.owned.begin * kElement));
+  state.info = std::move(info);
+  return state;
 }
 
 void Executor::initializeWeights(uint64_t seed) {
   for (const ParameterState &parameter : parameters_) {
     const int64_t count = parameter.info.elements;
     const InitialValue value = initialValue(parameter.info);
-    pool.parallelFor(
-        (count + kInitialChunk - 1) / kInitialChunk,
-        [&](int64_t task, std::span<std::byte>) {
-          const int64_t first = task * kInitialChunk;
-          const auto some =
-              static_cast<size_t>(std::min(kInitialChunk, count - first));
-          fillInitialValues({parameter.weight.as<float>() + first, some}, value,
-                            seed, parameter.info.name, first);
-          for (const View *state : {&parameter.moment, &parameter.variance}) {
-            if (state->data) {
-              std::memset(state->as<float>() + first, 0, some * sizeof(float));
-            }
-          }
-        });
+    pool.parallelFor((count + kInitialChunk - 1) / kInitialChunk,
+                     [&](int64_t task, std::span<std::byte>) {
+                       const int64_t first = task * kInitialChunk;
+                       parameter.piece.forEachRun(
+                           {first, std::min(first + kInitialChunk, count)},
+                           [&](int64_t local, int64_t whole, int64_t size) {
+                             const std::span run(parameter.weight.as<float>() +
+                                                     local,
+                                                 static_cast<size_t>(size));
+                             if (whole < 0) {
+                               std::ranges::fill(run, 0.0f);
+                             } else {
+                               fillInitialValues(run, value, seed,
+                                                 parameter.info.name, whole);
+                             }
+                           });
+                     });
+    for (const View *state : {&parameter.moment, &parameter.variance}) {
+      if (state->data) {
+        std::memset(state->data, 0, static_cast<size_t>(state->extentBytes()));
+      }
+    }
   }
 }
 
@@ -202,8 +260,8 @@ void Executor::runLaunch(const Launch &launch, uint32_t run, uint32_t slot,
                             launch.integers, launch.floats});
 }
 
-void Executor::runProgram(uint32_t program, uint32_t slot, uint32_t microBatch,
-                          KernelContext &context) {
+Status Executor::runProgram(uint32_t program, uint32_t slot,
+                            uint32_t microBatch, KernelContext &context) {
   for (uint32_t c = 0; c < programs[program].callCount; ++c) {
     const Call &call = calls[programs[program].firstCall + c];
     for (uint32_t i = 0; i < call.count; ++i) {
@@ -212,18 +270,25 @@ void Executor::runProgram(uint32_t program, uint32_t slot, uint32_t microBatch,
       for (uint32_t l = 0; l < call.launchCount; ++l) {
         runLaunch(launches[call.firstLaunch + l], run, slot, microBatch,
                   context);
+        if (!groups.failure.isOk()) [[unlikely]] {
+          return makeError(groups.failure.code(), "{}: {}",
+                           describeLaunch(plan_, {program, c, l, 0}),
+                           groups.failure.message());
+        }
       }
     }
   }
+  return Status::ok();
 }
 
-void Executor::runSetup(const StepScalars &scalars) {
-  KernelContext context{pool, scalars};
+Status Executor::runSetup(const StepScalars &scalars) {
+  KernelContext context{pool, scalars, 0, 0, &groups};
   for (uint32_t p = 0; p < programs.size(); ++p) {
     if (plan_.programs()->Get(p)->kind() == plan::ActionKind::Setup) {
-      runProgram(p, 0, 0, context);
+      MEGA_RETURN_IF_ERROR(runProgram(p, 0, 0, context));
     }
   }
+  return Status::ok();
 }
 
 std::optional<uint32_t> Executor::findEntryPoint(std::string_view name) const {
@@ -235,17 +300,23 @@ std::optional<uint32_t> Executor::findEntryPoint(std::string_view name) const {
   return std::nullopt;
 }
 
-void Executor::runStep(uint32_t entryPoint, const StepScalars &scalars,
-                       int64_t firstSample) {
+Status Executor::runStep(uint32_t entryPoint, const StepScalars &scalars,
+                         int64_t firstSample) {
   const plan::EntryPoint &entry = *plan_.entry_points()->Get(entryPoint);
-  KernelContext context{pool, scalars};
-  for (const plan::Action &action :
-       elements(entry.stages()->Get(0)->actions())) {
+  KernelContext context{pool, scalars, 0, 0, &groups};
+  const auto actions =
+      elements(entry.stages()->Get(static_cast<uint32_t>(stage))->actions());
+  for (size_t a = 0; a < actions.size(); ++a) {
+    action.store(static_cast<int64_t>(a), std::memory_order_relaxed);
+    const plan::Action &each = actions[a];
     context.firstSample =
-        firstSample + action.micro_batch() * samplesPerMicroBatch;
-    runProgram(action.program(), action.slot(), action.micro_batch(), context);
+        firstSample + samplesBefore + each.micro_batch() * samplesPerMicroBatch;
+    MEGA_RETURN_IF_ERROR(
+        runProgram(each.program(), each.slot(), each.micro_batch(), context));
   }
+  action.store(-1, std::memory_order_relaxed);
   ++steps;
+  return Status::ok();
 }
 
 std::optional<uint32_t> Executor::findInput(std::string_view name) const {

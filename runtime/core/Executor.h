@@ -1,11 +1,12 @@
 //===- Executor.h - Executes a plan on one rank -----------------*- C++ -*-===//
 //
 // The interpreter: schedule -> programs -> calls -> launches. Everything is
-// allocated and resolved in create(); after that a step walks arrays, computes
-// addresses by multiplication and calls kernels. It allocates nothing and makes
-// no system call, and cannot fail.
+// allocated and resolved in create(), also what depends on the rank; after that
+// a step walks arrays, computes addresses by multiplication and calls kernels.
+// It allocates nothing, makes no system call beside those of communicators, and
+// fails only if one of these does.
 //
-//   auto executor = Executor::create(plan, cpuKernel, pool).take();
+//   auto executor = Executor::create(plan, cpuKernel, pool, rank).take();
 //   executor->initializeWeights(seed);
 //   executor->runSetup(scalars);
 //   for each step:
@@ -27,7 +28,9 @@
 #include "runtime/core/Memory.h"
 #include "runtime/plan/LogicalParameters.h"
 #include "runtime/plan/PlanFile.h"
+#include "runtime/plan/TensorPiece.h"
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -39,15 +42,37 @@ class ThreadPool;
 
 using KernelLookup = KernelFunction (*)(Kernel);
 
-/// A logical parameter and where it is. The views have its logical shape and
-/// stay valid as long as the executor.
+/// A logical parameter and what a rank has of it. The views stay valid as long
+/// as the executor.
 struct ParameterState {
   LogicalParameter info;
+  /// Of the whole parameter.
+  TensorPiece piece;
+  /// The piece.
   View weight;
+  /// The elements of the piece that this rank updates: all, unless ranks share
+  /// the work (OptimizerRange).
+  FlatRange owned;
+  /// Vectors of the owned elements; after a training step the gradient of the
+  /// global batch. Moment and variance are without data in a plan for eval
+  /// only.
   View gradient;
-  /// Without data in a plan for eval only.
   View moment;
   View variance;
+};
+
+/// Which rank of the plan's mesh an executor is.
+struct RankContext {
+  int64_t rank = 0;
+  /// Its ends of the plan's groups; they outlive the executor.
+  std::span<const GroupMember> members = {};
+};
+
+/// What a rank does right now, for whoever asks from another thread.
+struct RankPosition {
+  int64_t stage = 0;
+  /// Number of the action in its entry point; -1 outside of a step.
+  int64_t action = -1;
 };
 
 class Executor {
@@ -57,20 +82,26 @@ public:
   /// Code::Internal if `kernels` lacks one.
   static StatusOr<std::unique_ptr<Executor>>
   create(const LoadedPlan &plan, KernelLookup kernels, ThreadPool &pool,
+         RankContext rank = {},
          std::optional<uint64_t> available = availableMemory());
 
   /// Initial values of every parameter, a function of seed, name and element
   /// (InitialValues.h); moments and variances become 0.
   void initializeWeights(uint64_t seed);
-  /// The setup programs: constants. Once, before the first step.
-  void runSetup(const StepScalars &scalars);
+  /// The setup programs: constants. Once, before the first step. Fails as a
+  /// step does.
+  Status runSetup(const StepScalars &scalars);
 
   /// Number of the entry point called `name`.
   std::optional<uint32_t> findEntryPoint(std::string_view name) const;
   /// Executes the entry point's actions and moves on to the next copy of the
-  /// inputs. Row 0 of micro-batch m is sample firstSample + m * B * dp.
-  void runStep(uint32_t entryPoint, const StepScalars &scalars,
-               int64_t firstSample);
+  /// inputs. With B rows of a micro-batch on each of DP replicas, row 0 of
+  /// micro-batch m on replica d is sample firstSample + (m * DP + d) * B. Fails
+  /// if a communicator does, with program, function, launch and source line in
+  /// front; position() stays at the action. An executor that has failed is of
+  /// no further use.
+  Status runStep(uint32_t entryPoint, const StepScalars &scalars,
+                 int64_t firstSample);
 
   /// Number of the input called `name`.
   std::optional<uint32_t> findInput(std::string_view name) const;
@@ -99,6 +130,13 @@ public:
   const std::vector<ParameterState> &parameters() const { return parameters_; }
   const Memory &memory() const { return memory_; }
   const plan::Plan &plan() const { return plan_; }
+  const Mesh &mesh() const { return mesh_; }
+  /// Number of this rank in the mesh.
+  int64_t rank() const { return rank_; }
+  /// From any thread.
+  RankPosition position() const {
+    return {stage, action.load(std::memory_order_relaxed)};
+  }
 
 private:
   struct Operand {
@@ -130,22 +168,36 @@ private:
     uint32_t callCount;
   };
 
-  Executor(const plan::Plan &plan, Memory memory, ThreadPool &pool);
+  Executor(const plan::Plan &plan, Memory memory, ThreadPool &pool,
+           RankContext rank);
   Status resolve(KernelLookup kernels);
   Status resolveCall(const plan::Program &program, const plan::Call &call,
                      KernelLookup kernels);
   Operand resolveOperand(const plan::Program &program, const plan::Call &call,
                          const plan::Buffer &buffer) const;
+  /// Integers of a function on this rank.
+  std::span<const int64_t> integersOf(uint32_t function);
+  /// What the rank's coordinate adds to the address of a buffer.
+  int64_t offsetOnRank(const plan::Buffer &buffer) const;
   void resolveState();
+  ParameterState
+  resolveParameter(LogicalParameter info,
+                   const std::vector<OptimizerRange> &ranges) const;
   View viewAt(const plan::Buffer *buffer) const;
-  void runProgram(uint32_t program, uint32_t slot, uint32_t microBatch,
-                  KernelContext &context);
+  Status runProgram(uint32_t program, uint32_t slot, uint32_t microBatch,
+                    KernelContext &context);
   void runLaunch(const Launch &launch, uint32_t run, uint32_t slot,
                  uint32_t microBatch, const KernelContext &context);
 
   const plan::Plan &plan_;
   Memory memory_;
   ThreadPool &pool;
+  const Mesh mesh_;
+  const int64_t rank_;
+  const int64_t stage;
+  RankGroups groups;
+  /// Where a function's integers depend on the rank, its copy of them.
+  std::vector<std::vector<int64_t>> integers;
   std::vector<Program> programs;
   std::vector<Call> calls;
   std::vector<Launch> launches;
@@ -159,7 +211,10 @@ private:
   /// Steps done: which copy of a rotating region is current.
   uint64_t steps = 0;
   uint32_t inputCopies_ = 1;
+  /// Of all replicas together, and those of replicas before this one.
   int64_t samplesPerMicroBatch = 1;
+  int64_t samplesBefore = 0;
+  std::atomic<int64_t> action{-1};
 };
 
 } // namespace mega

@@ -46,16 +46,26 @@ std::optional<uint64_t> availableMemory() {
   return available;
 }
 
-StatusOr<Memory> Memory::allocate(const plan::Plan &plan,
-                                  std::optional<uint64_t> available) {
+Status Memory::checkAvailable(const plan::Plan &plan, int64_t ranks,
+                              std::optional<uint64_t> available) {
   const uint64_t planned = allocatedBytes(plan);
   const uint64_t needed = planned + plan.reserve_bytes();
-  if (available && needed > *available) {
-    return makeError(Code::Unavailable,
-                     "the plan needs {} bytes of memory ({} planned and {} in "
-                     "reserve), {} are available",
-                     needed, planned, plan.reserve_bytes(), *available);
+  // Not `ranks * needed`, which may exceed 64 bits.
+  if (!available || needed <= *available / static_cast<uint64_t>(ranks)) {
+    return Status::ok();
   }
+  return makeError(
+      Code::Unavailable,
+      "the plan needs {} bytes of memory ({} planned and {} in reserve){}, {} "
+      "are available",
+      needed, planned, plan.reserve_bytes(),
+      ranks > 1 ? fmt::format(" on each of {} ranks", ranks) : "", *available);
+}
+
+StatusOr<Memory> Memory::allocate(const plan::Plan &plan,
+                                  std::optional<uint64_t> available) {
+  MEGA_RETURN_IF_ERROR(checkAvailable(plan, 1, available));
+  const uint64_t planned = allocatedBytes(plan);
   Memory memory;
   for (uint32_t i = 0; i < length(plan.regions()); ++i) {
     const plan::Region &region = *plan.regions()->Get(i);

@@ -13,6 +13,7 @@
 #include "runtime/plan/Status.h"
 
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 namespace mega {
@@ -23,8 +24,11 @@ std::optional<uint64_t> availableMemory();
 
 class Memory {
 public:
-  /// Code::Unavailable, before anything is allocated, if planned memory and the
-  /// plan's reserve exceed `available` bytes.
+  /// Code::Unavailable if `ranks` times planned memory and the plan's reserve
+  /// exceed `available` bytes.
+  static Status checkAvailable(const plan::Plan &plan, int64_t ranks,
+                               std::optional<uint64_t> available);
+  /// As checkAvailable for one rank, before anything is allocated.
   static StatusOr<Memory> allocate(const plan::Plan &plan,
                                    std::optional<uint64_t> available);
 

@@ -2,6 +2,7 @@
 #include "runtime/plan/CallEffects.h"
 
 #include "runtime/plan/LogicalParameters.h"
+#include "runtime/plan/PlanLayouts.h"
 
 #include <algorithm>
 
@@ -249,17 +250,25 @@ Status Analysis::write(const Touch &touch) {
 
 } // namespace
 
-std::string describe(const plan::Plan &plan, const Site &site) {
+static std::string describeSite(const plan::Plan &plan, const Site &site,
+                                bool withOperand) {
   const plan::Program &program = *plan.programs()->Get(site.program);
   const plan::Function &function =
       *plan.functions()->Get(elements(program.calls())[site.call].function());
   const plan::Launch &launch = elements(function.launches())[site.launch];
   const KernelSpec &spec = kernelSpec(static_cast<Kernel>(launch.kernel()));
-  return fmt::format("program {}: call {} of {}: launch {}, {}: operand {} "
-                     "({})",
+  return fmt::format("program {}: call {} of {}: launch {}, {}{}{} ({})",
                      text(program.name()), site.call, text(function.name()),
-                     site.launch, spec.name, spec.operands[site.operand].name,
+                     site.launch, spec.name, withOperand ? ": operand " : "",
+                     withOperand ? spec.operands[site.operand].name : "",
                      text(plan.locations()->Get(launch.location())));
+}
+
+std::string describe(const plan::Plan &plan, const Site &site) {
+  return describeSite(plan, site, true);
+}
+std::string describeLaunch(const plan::Plan &plan, const Site &site) {
+  return describeSite(plan, site, false);
 }
 
 std::vector<Touch> touchesOf(const plan::Plan &plan, uint32_t programIndex,
@@ -290,7 +299,7 @@ std::vector<Touch> touchesOf(const plan::Plan &plan, uint32_t programIndex,
     touch.perRun = argument || call.count() == 1
                        ? 0
                        : buffer.per_instance() + buffer.per_frame();
-    touch.type = bufferType(buffer);
+    touch.type = wholeType(plan, buffer);
     touch.box = Box::of(touch.type, place.offset);
     touch.access = resolvedAccess(spec, static_cast<int>(i), integers);
     touch.kernel = kernel;

@@ -48,6 +48,8 @@ struct Site {
 };
 /// `program f: call 1 of layer.forward: launch 3, gemm: operand c (loc)`.
 std::string describe(const plan::Plan &plan, const Site &site);
+/// The same without the operand: `... launch 3, all_reduce (loc)`.
+std::string describeLaunch(const plan::Plan &plan, const Site &site);
 
 /// An operand's bytes in run 0 of its call, slot 0, micro-batch 0.
 struct Touch {

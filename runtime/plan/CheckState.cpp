@@ -1,6 +1,8 @@
 //===- CheckState.cpp - Parameters, inputs, loss terms --------------------===//
 #include "runtime/plan/LogicalParameters.h"
 #include "runtime/plan/PlanCheck.h"
+#include "runtime/plan/PlanLayouts.h"
+#include "runtime/plan/TensorPiece.h"
 
 #include <fmt/ranges.h>
 
@@ -47,8 +49,9 @@ Status checkParameterCounts(const plan::Parameter &parameter) {
   return Status::ok();
 }
 
+/// `buffer` has what a rank has of the parameter by the buffer's layout.
 Status checkStateBuffer(const plan::Plan &plan, const plan::Buffer *buffer,
-                        const plan::Parameter &parameter, uint64_t numbers,
+                        const plan::Parameter &parameter,
                         DataType element = DataType::F32) {
   AddressLimits limits;
   limits.instance =
@@ -59,17 +62,17 @@ Status checkStateBuffer(const plan::Plan &plan, const plan::Buffer *buffer,
     return badInput("it is {}, expected contiguous {}", toString(type),
                     name(element));
   }
-  if (static_cast<uint64_t>(type.elements()) != numbers) {
-    return badInput("it is {}, the parameter has {} elements", toString(type),
-                    numbers);
-  }
   const auto shape = elements(parameter.shape());
-  if (static_cast<size_t>(type.rank) != shape.size() ||
-      !std::equal(shape.begin(), shape.end(), type.dims.begin(),
-                  [](uint64_t a, int64_t b) {
-                    return a == static_cast<uint64_t>(b);
-                  })) {
-    return badInput("it is {}, the parameter's shape is {}", toString(type),
+  const std::vector<int64_t> whole(shape.begin(), shape.end());
+  const Layout layout = layoutOf(plan, *buffer);
+  const Mesh mesh = meshOf(plan);
+  MEGA_RETURN_IF_ERROR_CONTEXT(layout.verify(mesh, whole), "its layout");
+  const TensorPiece piece(whole, layout, mesh, 0);
+  const auto local = piece.localShape();
+  if (static_cast<size_t>(type.rank) != local.size() ||
+      !std::equal(local.begin(), local.end(), type.dims.begin())) {
+    return badInput("it is {}, a rank has {} of the parameter's shape {}",
+                    toString(type), fmt::join(local, "x"),
                     fmt::join(shape, "x"));
   }
   if (buffer->per_slot() != 0 || buffer->per_frame() != 0 ||
@@ -106,15 +109,13 @@ Status checkParameter(const plan::Plan &plan,
     numbers *= extent;
   }
   MEGA_RETURN_IF_ERROR_CONTEXT(
-      checkStateBuffer(plan, parameter.weight(), parameter, numbers), "weight");
+      checkStateBuffer(plan, parameter.weight(), parameter), "weight");
   MEGA_RETURN_IF_ERROR_CONTEXT(
-      checkStateBuffer(plan, parameter.gradient(), parameter, numbers),
-      "gradient");
+      checkStateBuffer(plan, parameter.gradient(), parameter), "gradient");
   if (parameter.compute()) {
-    MEGA_RETURN_IF_ERROR_CONTEXT(checkStateBuffer(plan, parameter.compute(),
-                                                  parameter, numbers,
-                                                  DataType::BF16),
-                                 "compute copy");
+    MEGA_RETURN_IF_ERROR_CONTEXT(
+        checkStateBuffer(plan, parameter.compute(), parameter, DataType::BF16),
+        "compute copy");
   }
   return Status::ok();
 }
@@ -146,8 +147,11 @@ Status checkParameters(const plan::Plan &plan) {
     if (expanded > kMaxParameters) {
       return badInput("the plan has more than {} parameters", kMaxParameters);
     }
-    numbers += static_cast<__int128>(parameter.count()) *
-               bufferType(*parameter.weight()).elements();
+    __int128 whole = parameter.count();
+    for (uint64_t extent : elements(parameter.shape())) {
+      whole *= extent;
+    }
+    numbers += whole;
   }
   if (numbers != plan.parameter_count()) {
     return badInput("parameter_count is {}, the parameters have {} elements",

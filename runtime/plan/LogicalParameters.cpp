@@ -2,6 +2,7 @@
 #include "runtime/plan/LogicalParameters.h"
 
 #include "runtime/plan/Kernels.h"
+#include "runtime/plan/PlanLayouts.h"
 
 #include <algorithm>
 #include <tuple>
@@ -16,8 +17,10 @@ Place instanceOf(const plan::Buffer &buffer, uint64_t instance) {
 
 auto key(const Place &place) { return std::tuple(place.region, place.offset); }
 
-/// Calls `visit(site, place, type, launch integers)` for every launch of
-/// `kernel` in every program, once per run; `place` and `type` take an operand.
+/// Calls `visit(site, place, address, type, launch integers)` for every launch
+/// of `kernel` in every program, once per run; `place`, `address` (the buffer
+/// that says where it is: the call's argument if it is one) and `type` take an
+/// operand.
 template <typename Visit>
 void forEachLaunch(const plan::Plan &plan, Kernel kernel, Visit visit) {
   for (uint32_t p = 0; p < length(plan.programs()); ++p) {
@@ -42,6 +45,9 @@ void forEachLaunch(const plan::Plan &plan, Kernel kernel, Visit visit) {
               [&](uint32_t operand) {
                 return placeOf(program, calls[c], buffer(operand), run);
               },
+              [&](uint32_t operand) -> const plan::Buffer & {
+                return addressOf(program, calls[c], buffer(operand));
+              },
               [&](uint32_t operand) { return bufferType(buffer(operand)); },
               elements(function.integers())
                   .subspan(launches[l].first_integer()));
@@ -53,11 +59,19 @@ void forEachLaunch(const plan::Plan &plan, Kernel kernel, Visit visit) {
 
 } // namespace
 
+const plan::Buffer &addressOf(const plan::Program &program,
+                              const plan::Call &call,
+                              const plan::Buffer &buffer) {
+  return buffer.space() == static_cast<uint8_t>(plan::Space::Argument)
+             ? elements(
+                   program.arguments())[call.first_argument() + buffer.region()]
+             : buffer;
+}
+
 Place placeOf(const plan::Program &program, const plan::Call &call,
               const plan::Buffer &buffer, uint32_t run) {
   if (buffer.space() == static_cast<uint8_t>(plan::Space::Argument)) {
-    const plan::Buffer &argument =
-        elements(program.arguments())[call.first_argument() + buffer.region()];
+    const plan::Buffer &argument = addressOf(program, call, buffer);
     return {argument.region(), argument.offset() + buffer.offset()};
   }
   const auto instance = static_cast<int64_t>(call.first_instance()) + run;
@@ -77,11 +91,29 @@ std::string logicalName(const plan::Parameter &parameter, uint32_t k) {
 
 std::vector<OptimizerRange> optimizerRanges(const plan::Plan &plan) {
   std::vector<OptimizerRange> ranges;
+  const Mesh mesh = meshOf(plan);
   forEachLaunch(plan, Kernel::AdamW,
-                [&](const Site &site, auto place, auto type, auto integers) {
-                  ranges.push_back({site, place(0), place(1), place(2),
-                                    place(3), type(0).extentBytes(),
-                                    integers.front() != 0});
+                [&](const Site &site, auto place, auto address, auto type,
+                    auto integers) {
+                  OptimizerRange range;
+                  range.site = site;
+                  range.weight = place(0);
+                  range.gradient = place(1);
+                  range.moment = place(2);
+                  range.variance = place(3);
+                  range.decay = integers.front() != 0;
+                  range.pieceBytes = type(0).extentBytes();
+                  const auto whole = [&](uint32_t operand) {
+                    const plan::Buffer &buffer = address(operand);
+                    return buffer.per_coordinate() == 0
+                               ? range.pieceBytes
+                               : mesh.size(static_cast<Axis>(buffer.axis())) *
+                                     buffer.per_coordinate();
+                  };
+                  range.axis = static_cast<Axis>(address(0).axis());
+                  range.bytes = whole(0);
+                  range.stateBytes = whole(2);
+                  ranges.push_back(range);
                 });
   std::sort(ranges.begin(), ranges.end(), [](const auto &a, const auto &b) {
     return key(a.weight) < key(b.weight);
@@ -92,7 +124,8 @@ std::vector<OptimizerRange> optimizerRanges(const plan::Plan &plan) {
 std::vector<CopyRange> copyRanges(const plan::Plan &plan) {
   std::vector<CopyRange> ranges;
   forEachLaunch(
-      plan, Kernel::Cast, [&](const Site &site, auto place, auto type, auto) {
+      plan, Kernel::Cast,
+      [&](const Site &site, auto place, auto, auto type, auto) {
         const BufferType target = type(1);
         if (type(0).type == DataType::F32 && target.type == DataType::BF16 &&
             type(0).isContiguous() && target.isContiguous() &&
@@ -113,6 +146,7 @@ std::vector<LogicalParameter> logicalParameters(const plan::Plan &plan) {
       one.name = logicalName(parameter, k);
       const auto shape = elements(parameter.shape());
       one.shape.assign(shape.begin(), shape.end());
+      one.layout = layoutOf(plan, *parameter.weight());
       one.elements = bufferType(*parameter.weight()).elements();
       one.initializer = parameter.initializer();
       one.value = parameter.value();
@@ -134,9 +168,8 @@ std::vector<LogicalParameter> logicalParameters(const plan::Plan &plan) {
         const int64_t inside = one.weight.offset - range.weight.offset;
         if (range.weight.region == one.weight.region &&
             inside + one.elements * 4 <= range.bytes) {
-          one.moment = {range.moment.region, range.moment.offset + inside};
-          one.variance = {range.variance.region,
-                          range.variance.offset + inside};
+          one.range = static_cast<uint32_t>(&range - ranges.data());
+          one.inRange = inside;
         }
       }
       all.push_back(std::move(one));

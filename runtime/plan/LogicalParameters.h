@@ -9,6 +9,7 @@
 #define MEGA_RUNTIME_PLAN_LOGICALPARAMETERS_H
 
 #include "runtime/plan/CallEffects.h"
+#include "runtime/plan/Layout.h"
 #include "runtime/plan/Plan.h"
 #include "runtime/plan/Status.h"
 
@@ -28,7 +29,10 @@ struct Place {
 
 struct LogicalParameter {
   std::string name;
+  /// Of the whole parameter.
   std::vector<int64_t> shape;
+  Layout layout;
+  /// What a rank has of it, padding included.
   int64_t elements = 0;
   plan::Initializer initializer = plan::Initializer::Zeros;
   double value = 0;
@@ -37,9 +41,11 @@ struct LogicalParameter {
   Place gradient;
   /// The bf16 copy that forward and backward read instead of the weight.
   std::optional<Place> compute;
-  /// Of the AdamW launch that updates it; absent in a plan for eval only.
-  std::optional<Place> moment;
-  std::optional<Place> variance;
+  /// Of optimizerRanges(plan), the one that updates it; absent in a plan for
+  /// eval only.
+  std::optional<uint32_t> range;
+  /// Where in that range its first element is, in bytes.
+  int64_t inRange = 0;
 };
 
 /// Name of the `k`-th of the parameters that `parameter` stands for.
@@ -48,7 +54,13 @@ std::string logicalName(const plan::Parameter &parameter, uint32_t k);
 /// All parameters of a checked plan, in the plan's order.
 std::vector<LogicalParameter> logicalParameters(const plan::Plan &plan);
 
-/// One AdamW launch of a program: `bytes` from each place.
+/// One AdamW launch of a program. The ranks along an axis may share the work:
+/// then rank c of them updates the c-th of equal pieces. Weights and gradients
+/// have the whole vector in their region; moments and variances have it as
+/// well, or only the rank's own piece.
+///
+///   weight    [  piece 0  |  piece 1  |  piece 2  ]     on every rank
+///   moment                [  piece 1  ]                 on rank 1
 struct OptimizerRange {
   /// Operand 0 of the launch.
   Site site;
@@ -56,8 +68,15 @@ struct OptimizerRange {
   Place gradient;
   Place moment;
   Place variance;
+  /// Of the whole vector, of what a rank has of moments and variances, and of
+  /// what it updates; all equal unless the ranks along `axis` share the work.
   int64_t bytes = 0;
+  int64_t stateBytes = 0;
+  int64_t pieceBytes = 0;
+  Axis axis = Axis::Dp;
   bool decay = false;
+
+  bool isShared() const { return bytes != pieceBytes; }
 };
 /// The AdamW launches of all programs of a checked plan, runs expanded.
 std::vector<OptimizerRange> optimizerRanges(const plan::Plan &plan);
@@ -73,9 +92,14 @@ struct CopyRange {
 /// Those of all programs of a checked plan, runs expanded.
 std::vector<CopyRange> copyRanges(const plan::Plan &plan);
 
+/// What says where a checked buffer is: `call`'s argument if it is one, else
+/// itself.
+const plan::Buffer &addressOf(const plan::Program &program,
+                              const plan::Call &call,
+                              const plan::Buffer &buffer);
 /// Address of a checked buffer, `call`'s argument if it is one, in run `run`
 /// (0 <= run < call.count; the number of instance and frame), slot and
-/// micro-batch 0.
+/// micro-batch 0, and coordinate 0 of the buffer's axis.
 Place placeOf(const plan::Program &program, const plan::Call &call,
               const plan::Buffer &buffer, uint32_t run);
 

@@ -85,8 +85,8 @@ Status StageExecution::initialise() {
   // Allocated as zeros, and only AdamW changes them (V7).
   for (const OptimizerRange &range : context.ranges) {
     add(range.weight, range.bytes);
-    add(range.moment, range.bytes);
-    add(range.variance, range.bytes);
+    add(range.moment, range.stateBytes);
+    add(range.variance, range.stateBytes);
   }
   for (uint32_t p = 0; p < context.effects.size(); ++p) {
     if (plan.programs()->Get(p)->kind() != plan::ActionKind::Setup) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <tuple>
 
 namespace mega {
 namespace {
@@ -107,13 +108,13 @@ Status claimState(const VerifierContext &context) {
   Claims ranges(context.plan);
   for (size_t i = 0; i < context.ranges.size(); ++i) {
     const OptimizerRange &range = context.ranges[i];
-    for (const auto &[what, place] : {std::pair("weights", range.weight),
-                                      std::pair("gradients", range.gradient),
-                                      std::pair("moments", range.moment),
-                                      std::pair("variances", range.variance)}) {
-      MEGA_RETURN_IF_ERROR(
-          ranges.claim(place, range.bytes,
-                       fmt::format("the {} of optimizer range {}", what, i)));
+    for (const auto &[what, place, bytes] :
+         {std::tuple("weights", range.weight, range.bytes),
+          std::tuple("gradients", range.gradient, range.bytes),
+          std::tuple("moments", range.moment, range.stateBytes),
+          std::tuple("variances", range.variance, range.stateBytes)}) {
+      MEGA_RETURN_IF_ERROR(ranges.claim(
+          place, bytes, fmt::format("the {} of optimizer range {}", what, i)));
     }
   }
   return claimCounters(context.plan, ranges);
@@ -189,8 +190,8 @@ struct Roles {
     for (const OptimizerRange &range : context.ranges) {
       add(weights, range.weight, range.bytes);
       add(gradients, range.gradient, range.bytes);
-      add(optimizer, range.moment, range.bytes);
-      add(optimizer, range.variance, range.bytes);
+      add(optimizer, range.moment, range.stateBytes);
+      add(optimizer, range.variance, range.stateBytes);
     }
   }
 
@@ -203,9 +204,12 @@ struct Roles {
 
 Status verifyWrite(const VerifierContext &context, const Roles &roles,
                    plan::ActionKind kind, const Touch &touch, const Box &box) {
-  const bool adamw =
-      touch.kernel == Kernel::AdamW && kind == plan::ActionKind::Finish;
-  if (Roles::touches(roles.weights, touch, box) &&
+  const bool finish = kind == plan::ActionKind::Finish;
+  const bool adamw = touch.kernel == Kernel::AdamW && finish;
+  // Pieces of parameters and of their copies.
+  const bool gathers =
+      touch.kernel == Kernel::AllGather && finish && touch.inPlace;
+  if (Roles::touches(roles.weights, touch, box) && !gathers &&
       !(adamw && touch.site.operand == 0)) {
     return badInput("{} writes parameters, which only adamw in a finish may",
                     describe(context.plan, touch.site));
@@ -215,10 +219,9 @@ Status verifyWrite(const VerifierContext &context, const Roles &roles,
                     "finish may",
                     describe(context.plan, touch.site));
   }
-  const bool rounds =
-      touch.kernel == Kernel::Cast &&
-      (kind == plan::ActionKind::Setup || kind == plan::ActionKind::Finish);
-  if (Roles::touches(roles.copies, touch, box) && !rounds) {
+  const bool rounds = touch.kernel == Kernel::Cast &&
+                      (kind == plan::ActionKind::Setup || finish);
+  if (Roles::touches(roles.copies, touch, box) && !rounds && !gathers) {
     return badInput("{} writes compute copies of parameters, which only cast "
                     "in a setup or finish may",
                     describe(context.plan, touch.site));
@@ -230,9 +233,11 @@ Status verifyWrite(const VerifierContext &context, const Roles &roles,
       kind == plan::ActionKind::Prologue && touch.kernel == Kernel::Zero;
   const bool adds =
       kind == plan::ActionKind::Backward && touch.access == Access::ReadWrite;
-  if (!zeroes && !adds) {
+  const bool reduces =
+      isCollective(touch.kernel) && finish && touch.inPlace;
+  if (!zeroes && !adds && !reduces) {
     return badInput("{} overwrites gradients: a prologue zeroes them, a "
-                    "backward adds to them",
+                    "backward adds to them, a finish reduces them in place",
                     describe(context.plan, touch.site));
   }
   return Status::ok();
@@ -247,7 +252,8 @@ Status verifyRead(const VerifierContext &context, const Roles &roles,
   }
   const bool finish =
       kind == plan::ActionKind::Finish &&
-      (touch.kernel == Kernel::SumSquares || touch.kernel == Kernel::AdamW);
+      (touch.kernel == Kernel::SumSquares || touch.kernel == Kernel::AdamW ||
+       isCollective(touch.kernel));
   if (touch.access == Access::Read && !finish &&
       Roles::touches(roles.gradients, touch, box)) {
     return badInput("{} reads gradients before they are complete",
