@@ -121,7 +121,7 @@ StatusOr<Result> measure(const std::string &path, ThreadPool &pool,
   StepScalars scalars;
   scalars.lr = 1e-4f;
   executor->initializeWeights(scalars.seed);
-  executor->runSetup(scalars);
+  MEGA_RETURN_IF_ERROR(executor->runSetup(scalars));
   fillInputs(*executor);
   Peak peak(pool);
   Result result;
@@ -133,7 +133,7 @@ StatusOr<Result> measure(const std::string &path, ThreadPool &pool,
   constexpr int64_t kLeastSteps = 3;
   std::vector<double> times;
   // The first step and the first product warm caches and clocks up.
-  executor->runStep(*train, scalars, 0);
+  MEGA_RETURN_IF_ERROR(executor->runStep(*train, scalars, 0));
   peak.measure();
   kernelSeconds = {};
   const double end = steadySeconds() + seconds;
@@ -141,7 +141,7 @@ StatusOr<Result> measure(const std::string &path, ThreadPool &pool,
     result.peak = std::max(result.peak, peak.measure());
     ++scalars.step;
     const double start = steadySeconds();
-    executor->runStep(*train, scalars, 0);
+    MEGA_RETURN_IF_ERROR(executor->runStep(*train, scalars, 0));
     times.push_back(steadySeconds() - start);
     result.total += times.back();
   }

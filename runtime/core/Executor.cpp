@@ -191,21 +191,15 @@ Executor::resolveParameter(LogicalParameter info,
   type.rowStride = type.rowSize();
   state.weight = View(type, at(info.weight, 0));
   state.owned = {0, info.elements};
-  int64_t ownBytes = 0;
   if (info.range) {
     const OptimizerRange &range = ranges[*info.range];
-    if (range.isShared()) {
-      ownBytes = mesh_.coordinate(rank_, range.axis) * range.pieceBytes;
-      const auto element = [&](int64_t bytes) {
-        return std::clamp<int64_t>((bytes - info.inRange) / kElement, 0,
-                                   info.elements);
-      };
-      state.owned = {element(ownBytes), element(ownBytes + range.pieceBytes)};
-    }
+    const int64_t coordinate = mesh_.coordinate(rank_, range.axis);
+    state.owned = ownedElements(info, range, coordinate);
     // From the beginning of the vector, or of the piece if that is all there
     // is.
-    const int64_t first = info.inRange + state.owned.begin * kElement -
-                          (range.stateBytes == range.bytes ? 0 : ownBytes);
+    const int64_t first =
+        info.inRange + state.owned.begin * kElement -
+        (range.stateBytes == range.bytes ? 0 : coordinate * range.pieceBytes);
     state.moment = vector(state.owned.size(), at(range.moment, first));
     state.variance = vector(state.owned.size(), at(range.variance, first));
   }

@@ -121,6 +121,19 @@ std::vector<OptimizerRange> optimizerRanges(const plan::Plan &plan) {
   return ranges;
 }
 
+FlatRange ownedElements(const LogicalParameter &parameter,
+                        const OptimizerRange &range, int64_t coordinate) {
+  if (!range.isShared()) {
+    return {0, parameter.elements};
+  }
+  const auto element = [&](int64_t piece) {
+    return std::clamp<int64_t>((piece * range.pieceBytes - parameter.inRange) /
+                                   byteSize(DataType::F32),
+                               0, parameter.elements);
+  };
+  return {element(coordinate), element(coordinate + 1)};
+}
+
 std::vector<CopyRange> copyRanges(const plan::Plan &plan) {
   std::vector<CopyRange> ranges;
   forEachLaunch(

@@ -12,6 +12,7 @@
 #include "runtime/plan/Layout.h"
 #include "runtime/plan/Plan.h"
 #include "runtime/plan/Status.h"
+#include "runtime/plan/TensorPiece.h"
 
 #include <optional>
 #include <string>
@@ -78,6 +79,10 @@ struct OptimizerRange {
 
   bool isShared() const { return bytes != pieceBytes; }
 };
+/// The elements of a rank's piece of `parameter` that the rank updates, given
+/// the range that holds it and the rank's coordinate on the range's axis.
+FlatRange ownedElements(const LogicalParameter &parameter,
+                        const OptimizerRange &range, int64_t coordinate);
 /// The AdamW launches of all programs of a checked plan, runs expanded.
 std::vector<OptimizerRange> optimizerRanges(const plan::Plan &plan);
 

@@ -26,14 +26,19 @@ int usableProcessors() {
 }
 
 StatusOr<std::unique_ptr<Session>> Session::create(const LoadedPlan &loaded,
+                                                   RankWorld &world,
                                                    int threads, uint64_t seed) {
   std::unique_ptr<Session> session(new Session());
   session->plan = &loaded.root();
-  session->pool =
-      std::make_unique<ThreadPool>(threads == 0 ? usableProcessors() : threads);
-  warmUpGemm(*session->pool);
-  MEGA_ASSIGN_OR_RETURN(session->executor_,
-                        Executor::create(loaded, cpuKernel, *session->pool));
+  LocalRankOptions options;
+  options.seats = world.takeSeats();
+  options.threads = threads == 0 ? usableProcessors() : threads;
+  options.kernels = cpuKernel;
+  options.fail = [&world](const RankFailure &mine) { return world.fail(mine); };
+  MEGA_ASSIGN_OR_RETURN(session->ranks_,
+                        LocalRanks::create(loaded, std::move(options)));
+  session->tensors_ =
+      std::make_unique<WholeTensors>(*session->ranks_, world.everyone());
   const auto find = [](std::optional<uint32_t> found, std::string_view what,
                        uint32_t &number) {
     number = found.value_or(0);
@@ -41,7 +46,7 @@ StatusOr<std::unique_ptr<Session>> Session::create(const LoadedPlan &loaded,
                  : badInput("the plan has no {}; compile it with this megac",
                             what);
   };
-  Executor &executor = *session->executor_;
+  Executor &executor = session->executor();
   MEGA_RETURN_IF_ERROR(find(executor.findEntryPoint("train"),
                             "entry point train", session->train_));
   MEGA_RETURN_IF_ERROR(find(executor.findEntryPoint("eval"), "entry point eval",
@@ -51,10 +56,12 @@ StatusOr<std::unique_ptr<Session>> Session::create(const LoadedPlan &loaded,
   MEGA_RETURN_IF_ERROR(
       find(executor.findInput("labels"), "input labels", session->labels_));
   session->totals.resize(length(session->plan->loss_terms()));
-  executor.initializeWeights(seed);
   StepScalars scalars;
   scalars.seed = seed;
-  executor.runSetup(scalars);
+  MEGA_RETURN_IF_ERROR(session->ranks_->run([&](Executor &rank) {
+    rank.initializeWeights(seed);
+    return rank.runSetup(scalars);
+  }));
   return session;
 }
 
@@ -69,6 +76,7 @@ StatusOr<BatchLoader> Session::openData(const DataSource &source, uint64_t seed,
   options.sequenceLength = plan->sequence_length();
   options.microBatchSize = plan->micro_batch_size();
   options.globalBatchSize = plan->global_batch_size();
+  options.dataParallel = ranks_->mesh().size(Axis::Dp);
   options.vocabulary =
       static_cast<int64_t>(std::min(plan->inputs()->Get(tokens_)->limit(),
                                     plan->inputs()->Get(labels_)->limit()));
@@ -79,18 +87,18 @@ StatusOr<BatchLoader> Session::openData(const DataSource &source, uint64_t seed,
 }
 
 Status Session::fillAt(const BatchLoader &loader, int64_t step, uint64_t at) {
-  for (int64_t m = 0; m < microBatches(); ++m) {
-    const View tokens =
-        executor_->inputOf(tokens_, static_cast<uint32_t>(m), at);
-    const View labels =
-        executor_->inputOf(labels_, static_cast<uint32_t>(m), at);
-    const auto memory = [](const View &view) {
-      return std::span(view.as<int32_t>(),
-                       static_cast<size_t>(view.elements()));
-    };
-    MEGA_RETURN_IF_ERROR(
-        loader.fill(step, m, /*dpRank=*/0,
-                    {.tokens = memory(tokens), .labels = memory(labels)}));
+  const auto memory = [](const View &view) {
+    return std::span(view.as<int32_t>(), static_cast<size_t>(view.elements()));
+  };
+  for (size_t i = 0; i < ranks_->size(); ++i) {
+    const Executor &rank = ranks_->executor(i);
+    const int64_t replica = rank.mesh().coordinate(rank.rank(), Axis::Dp);
+    for (uint32_t m = 0; m < microBatches(); ++m) {
+      MEGA_RETURN_IF_ERROR(
+          loader.fill(step, m, replica,
+                      {.tokens = memory(rank.inputOf(tokens_, m, at)),
+                       .labels = memory(rank.inputOf(labels_, m, at))}));
+    }
   }
   return Status::ok();
 }
@@ -102,15 +110,20 @@ StatusOr<EvalResult> Session::evaluate(const BatchLoader &loader,
     steps = loader.stepsPerPass();
   }
   std::fill(totals.begin(), totals.end(), TermTotal{});
-  EvaluationProgress progress(steps);
+  std::optional<EvaluationProgress> progress;
+  if (isRoot()) {
+    progress.emplace(steps);
+  }
   for (int64_t step = 0; step < steps; ++step) {
     MEGA_RETURN_IF_ERROR(fill(loader, step));
-    executor_->runStep(eval_, scalars, loader.firstRow(step, 0, 0));
+    MEGA_RETURN_IF_ERROR(runStep(eval_, scalars, loader.firstRow(step, 0, 0)));
     for (uint32_t term = 0; term < totals.size(); ++term) {
-      totals[term].sum += executor_->lossSum(term);
-      totals[term].count += executor_->lossCount(term);
+      totals[term].sum += executor().lossSum(term);
+      totals[term].count += executor().lossCount(term);
     }
-    progress.update(step + 1);
+    if (progress) {
+      progress->update(step + 1);
+    }
   }
   EvalResult result;
   for (uint32_t term = 0; term < totals.size(); ++term) {
@@ -143,52 +156,64 @@ Status prepareDump(const DumpRequest &request) {
   return Status::ok();
 }
 
-Status dumpTensors(const Executor &executor, const DumpRequest &request) {
-  const bool gradients = request.what == DumpRequest::What::Gradients;
-  std::map<std::string, View> views;
+Status Session::dumpTensors(const DumpRequest &request) {
+  const ParameterPart part = request.what == DumpRequest::What::Gradients
+                                 ? ParameterPart::Gradient
+                                 : ParameterPart::Weight;
+  const std::vector<ParameterState> &parameters = tensors_->parameters();
   std::vector<TensorInfo> tensors;
-  for (const ParameterState &parameter : executor.parameters()) {
-    const View &view = gradients ? parameter.gradient : parameter.weight;
-    views[parameter.info.name] = view;
-    tensors.push_back({parameter.info.name, view.type, parameter.info.shape});
+  std::map<std::string, size_t> numbers;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const LogicalParameter &info = parameters[i].info;
+    numbers[info.name] = i;
+    tensors.push_back({info.name, DataType::F32, info.shape});
   }
-  MEGA_ASSIGN_OR_RETURN(
-      SafetensorsWriter writer,
-      SafetensorsWriter::create(dumpPath(request), std::move(tensors)));
-  for (const TensorInfo &info : std::vector<TensorInfo>(writer.tensors())) {
-    const View &view = views[info.name];
-    MEGA_RETURN_IF_ERROR(writer.append(
-        info.name, {view.data, static_cast<size_t>(view.extentBytes())}));
+  std::optional<SafetensorsWriter> writer;
+  if (isRoot()) {
+    MEGA_ASSIGN_OR_RETURN(writer, SafetensorsWriter::create(
+                                      dumpPath(request), std::move(tensors)));
   }
-  return writer.finish();
+  // All processes gather in one order; by name is that of the file.
+  for (const auto &[name, number] : numbers) {
+    MEGA_ASSIGN_OR_RETURN(const std::span<const float> whole,
+                          tensors_->gather(number, part));
+    if (writer) {
+      MEGA_RETURN_IF_ERROR(writer->append(name, std::as_bytes(whole)));
+    }
+  }
+  return writer ? writer->finish() : Status::ok();
 }
 
-Status loadWeights(Executor &executor, const std::string &path) {
+Status Session::loadWeights(const std::string &path) {
   MEGA_ASSIGN_OR_RETURN(const SafetensorsReader reader,
                         SafetensorsReader::open(path));
+  const std::vector<ParameterState> &parameters = tensors_->parameters();
   // All of them before the first is copied.
-  for (const ParameterState &parameter : executor.parameters()) {
-    const auto *tensor = reader.find(parameter.info.name);
+  for (const ParameterState &parameter : parameters) {
+    const LogicalParameter &info = parameter.info;
+    const auto *tensor = reader.find(info.name);
     if (tensor == nullptr) {
-      return badInput("{} has no tensor {}", path, parameter.info.name);
+      return badInput("{} has no tensor {}", path, info.name);
     }
-    if (tensor->type != parameter.weight.type ||
-        tensor->shape != parameter.info.shape) {
+    if (tensor->type != DataType::F32 || tensor->shape != info.shape) {
       return badInput("{}: tensor {} is {} [{}], the plan wants {} [{}]", path,
-                      parameter.info.name, name(tensor->type),
-                      fmt::join(tensor->shape, ", "),
-                      name(parameter.weight.type),
-                      fmt::join(parameter.info.shape, ", "));
+                      info.name, name(tensor->type),
+                      fmt::join(tensor->shape, ", "), name(DataType::F32),
+                      fmt::join(info.shape, ", "));
     }
   }
-  for (const ParameterState &parameter : executor.parameters()) {
-    const auto &bytes = reader.find(parameter.info.name)->bytes;
-    std::memcpy(parameter.weight.data, bytes.data(), bytes.size());
+  std::vector<float> whole;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    // The file does not align its tensors.
+    const auto bytes = reader.find(parameters[i].info.name)->bytes;
+    whole.resize(bytes.size() / sizeof(float));
+    std::memcpy(whole.data(), bytes.data(), bytes.size());
+    tensors_->cut(i, ParameterPart::Weight, whole);
   }
   // The copies that forward and backward read are made in the setup, which
   // draws no random numbers.
-  executor.runSetup(StepScalars{});
-  return Status::ok();
+  return ranks_->run(
+      [](Executor &rank) { return rank.runSetup(StepScalars{}); });
 }
 
 } // namespace mega

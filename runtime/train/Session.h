@@ -1,15 +1,18 @@
 //===- Session.h - A plan ready to run on data ------------------*- C++ -*-===//
 //
-// What training and evaluation share: threads, executor, loaders.
+// What training and evaluation share: ranks, loaders, steps. A step runs on all
+// ranks of this process at once; what is read afterwards (loss, gradient norm)
+// the plan has made equal on all ranks.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MEGA_RUNTIME_TRAIN_SESSION_H
 #define MEGA_RUNTIME_TRAIN_SESSION_H
 
-#include "runtime/core/Executor.h"
-#include "runtime/core/ThreadPool.h"
 #include "runtime/data/BatchLoader.h"
+#include "runtime/train/LocalRanks.h"
+#include "runtime/train/RankWorld.h"
 #include "runtime/train/Trainer.h"
+#include "runtime/train/WholeTensors.h"
 
 #include <memory>
 #include <vector>
@@ -21,21 +24,23 @@ int usableProcessors();
 
 class Session {
 public:
-  /// Creates threads and memory; weights are initialised from `seed`.
-  static StatusOr<std::unique_ptr<Session>> create(const LoadedPlan &plan,
-                                                   int threads, uint64_t seed);
+  /// Creates threads and memory of the ranks that `world` has here; weights are
+  /// initialised from `seed`. `threads` are those of all of them, 0: as many as
+  /// the process may use. `world` outlives the session.
+  static StatusOr<std::unique_ptr<Session>>
+  create(const LoadedPlan &plan, RankWorld &world, int threads, uint64_t seed);
 
   /// A loader for this plan's batches.
   StatusOr<BatchLoader> openData(const DataSource &source, uint64_t seed,
                                  std::optional<int64_t> ignoreToken,
                                  bool once) const;
 
-  /// Fills the inputs of the next step with the batch of `step` (from 0); fails
-  /// as the loader does.
+  /// Fills the inputs of the next step with the batch of `step` (from 0), on
+  /// each rank with the rows of its replica; fails as the loader does.
   Status fill(const BatchLoader &loader, int64_t step) {
-    return fillAt(loader, step, executor_->stepsDone());
+    return fillAt(loader, step, executor().stepsDone());
   }
-  /// The same for step number `at` of the executor, evaluations included; from
+  /// The same for step number `at` of the executors, evaluations included; from
   /// any thread (Executor.h).
   Status fillAt(const BatchLoader &loader, int64_t step, uint64_t at);
   /// Runs the eval entry point over every sample once, or over the samples of
@@ -43,8 +48,25 @@ public:
   StatusOr<EvalResult> evaluate(const BatchLoader &loader,
                                 const StepScalars &scalars, int64_t steps = 0);
 
-  Executor &executor() { return *executor_; }
-  uint32_t trainEntry() const { return train_; }
+  /// Runs the train entry point on all ranks, whose row 0 is sample
+  /// `firstSample`.
+  Status trainStep(const StepScalars &scalars, int64_t firstSample) {
+    ranks_->setStep(scalars.step);
+    return runStep(train_, scalars, firstSample);
+  }
+  /// Replaces the weights (dumpTensors). Code::BadInput, with no weight
+  /// changed, if a tensor is missing or has another type or shape.
+  Status loadWeights(const std::string &path);
+  /// Writes all weights or gradients, by logical name, as safetensors. On all
+  /// processes; the root writes.
+  Status dumpTensors(const DumpRequest &request);
+
+  /// Of the first rank here.
+  Executor &executor() { return ranks_->first(); }
+  LocalRanks &ranks() { return *ranks_; }
+  WholeTensors &tensors() { return *tensors_; }
+  /// Whether this process prints and writes: it has rank 0.
+  bool isRoot() const { return tensors_->isRoot(); }
   int64_t microBatches() const;
 
 private:
@@ -54,10 +76,16 @@ private:
   };
 
   Session() = default;
+  Status runStep(uint32_t entry, const StepScalars &scalars,
+                 int64_t firstSample) {
+    return ranks_->run([&](Executor &executor) {
+      return executor.runStep(entry, scalars, firstSample);
+    });
+  }
 
   const plan::Plan *plan = nullptr;
-  std::unique_ptr<ThreadPool> pool;
-  std::unique_ptr<Executor> executor_;
+  std::unique_ptr<LocalRanks> ranks_;
+  std::unique_ptr<WholeTensors> tensors_;
   uint32_t train_ = 0;
   uint32_t eval_ = 0;
   uint32_t tokens_ = 0;
@@ -68,12 +96,6 @@ private:
 
 /// Makes the folder of a dump and checks that its file can be written.
 Status prepareDump(const DumpRequest &request);
-/// Writes all weights or gradients, by logical name, as safetensors.
-Status dumpTensors(const Executor &executor, const DumpRequest &request);
-/// Reads weights that dumpTensors wrote. Code::BadInput, with no weight
-/// changed, if a tensor is missing or has another type or shape.
-Status loadWeights(Executor &executor, const std::string &path);
-
 } // namespace mega
 
 #endif // MEGA_RUNTIME_TRAIN_SESSION_H

@@ -75,12 +75,11 @@ Status checkOptions(const TrainOptions &options) {
   return Status::ok();
 }
 
-Status dumpStep(const Executor &executor, const TrainOptions &options,
-                int64_t step) {
+Status dumpStep(Session &session, const TrainOptions &options, int64_t step) {
   for (const DumpRequest &dump : options.dumps) {
     if (dump.step == step) {
-      MEGA_RETURN_IF_ERROR_CONTEXT(dumpTensors(executor, dump),
-                                   "dump of step {}", step);
+      MEGA_RETURN_IF_ERROR_CONTEXT(session.dumpTensors(dump), "dump of step {}",
+                                   step);
     }
   }
   return Status::ok();
@@ -93,28 +92,46 @@ uint64_t peakResidentBytes() {
   return static_cast<uint64_t>(usage.ru_maxrss) * 1024;
 }
 
-void printSummary(const plan::Plan &plan) {
-  const uint64_t planned = allocatedBytes(plan);
+void printSummary(const plan::Plan &plan, const LocalRanks &ranks) {
+  const uint64_t planned = ranks.bytes();
   const uint64_t peak = peakResidentBytes();
   const uint64_t beside = peak > planned ? peak - planned : 0;
+  const std::string each =
+      ranks.size() == 1 ? ""
+                        : fmt::format(" on {} ranks, {} each", ranks.size(),
+                                      humanBytes(allocatedBytes(plan)));
   fmt::print(stderr,
-             "memory: planned {}, peak resident {}: {} beside the plan "
+             "memory: planned {}{}, peak resident {}: {} beside the plan "
              "(reserve {})\n",
-             humanBytes(planned), humanBytes(peak), humanBytes(beside),
-             humanBytes(plan.reserve_bytes()));
+             humanBytes(planned), each, humanBytes(peak), humanBytes(beside),
+             humanBytes(plan.reserve_bytes() * ranks.size()));
 }
 
-} // namespace
+StepScalars scalarsOf(const TrainOptions &options) {
+  StepScalars scalars;
+  scalars.seed = options.seed;
+  scalars.beta1 = options.beta1;
+  scalars.beta2 = options.beta2;
+  scalars.epsilon = options.epsilon;
+  scalars.weightDecay = options.weightDecay;
+  scalars.clip = options.clip;
+  return scalars;
+}
 
-Status train(const LoadedPlan &loaded, const TrainOptions &options) {
-  MEGA_RETURN_IF_ERROR(checkOptions(options));
+/// The run of one process.
+Status trainIn(RankWorld &world, const LoadedPlan &loaded,
+               const TrainOptions &options) {
   MEGA_ASSIGN_OR_RETURN(const LearningRate learningRate,
                         LearningRate::create(options.learningRate));
+  MEGA_ASSIGN_OR_RETURN(
+      const std::unique_ptr<Session> session,
+      Session::create(loaded, world, options.threads, options.seed));
+  const bool root = session->isRoot();
   for (const DumpRequest &dump : options.dumps) {
-    MEGA_RETURN_IF_ERROR_CONTEXT(prepareDump(dump), "--dump");
+    if (root) {
+      MEGA_RETURN_IF_ERROR_CONTEXT(prepareDump(dump), "--dump");
+    }
   }
-  MEGA_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,
-                        Session::create(loaded, options.threads, options.seed));
   MEGA_ASSIGN_OR_RETURN(const BatchLoader loader,
                         session->openData(options.data, options.seed,
                                           options.ignoreToken, false));
@@ -124,28 +141,24 @@ Status train(const LoadedPlan &loaded, const TrainOptions &options) {
                                                    options.ignoreToken, true));
   }
   std::optional<MetricsLog> log;
-  if (!options.logFile.empty()) {
+  if (root && !options.logFile.empty()) {
     MEGA_ASSIGN_OR_RETURN(
         log, MetricsLog::open(options.logFile, MetricsLog::Mode::Replace));
   }
 
   const plan::Plan &plan = loaded.root();
   Executor &executor = session->executor();
-  StepScalars scalars;
-  scalars.seed = options.seed;
-  scalars.beta1 = options.beta1;
-  scalars.beta2 = options.beta2;
-  scalars.epsilon = options.epsilon;
-  scalars.weightDecay = options.weightDecay;
-  scalars.clip = options.clip;
-
-  if (options.data.datasets.size() > 1 || options.data.split) {
+  StepScalars scalars = scalarsOf(options);
+  if (root && (options.data.datasets.size() > 1 || options.data.split)) {
     fmt::print(
         stderr, "{}",
         loader.stream().describe(options.steps * plan.global_batch_size()));
   }
-  MEGA_RETURN_IF_ERROR(dumpStep(executor, options, 0));
-  Progress progress(options.steps);
+  MEGA_RETURN_IF_ERROR(dumpStep(*session, options, 0));
+  std::optional<Progress> progress;
+  if (root) {
+    progress.emplace(options.steps);
+  }
   Prefetcher prefetcher(*session, loader);
   StepMetrics metrics;
   metrics.tokens = int64_t{plan.global_batch_size()} * plan.sequence_length();
@@ -168,8 +181,8 @@ Status train(const LoadedPlan &loaded, const TrainOptions &options) {
     }
     scalars.step = step;
     scalars.lr = static_cast<float>(learningRate.at(step));
-    executor.runStep(session->trainEntry(), scalars,
-                     loader.firstRow(step - 1, 0, 0));
+    MEGA_RETURN_IF_ERROR(
+        session->trainStep(scalars, loader.firstRow(step - 1, 0, 0)));
     MEGA_RETURN_IF_ERROR_CONTEXT(prefetcher.wait(), "step {}", step + 1);
     metrics.step = step;
     metrics.loss = withoutNanSign(executor.loss());
@@ -177,25 +190,31 @@ Status train(const LoadedPlan &loaded, const TrainOptions &options) {
         withoutNanSign(std::sqrt(executor.gradientSquareSum()));
     metrics.learningRate = scalars.lr;
     metrics.seconds = steadySeconds() - start;
-    progress.update(metrics);
+    if (progress) {
+      progress->update(metrics);
+    }
     if (log) {
       MEGA_RETURN_IF_ERROR_CONTEXT(log->write(metrics), "step {}", step);
     }
     if (!std::isfinite(metrics.loss) || !std::isfinite(metrics.gradientNorm)) {
-      progress.finish();
+      progress.reset();
       return makeError(Code::Failed,
                        "step {}: loss {} and gradient norm {} are not finite; "
                        "try a lower --lr or a longer --warmup-steps",
                        step, metrics.loss, metrics.gradientNorm);
     }
-    MEGA_RETURN_IF_ERROR(dumpStep(executor, options, step));
+    MEGA_RETURN_IF_ERROR(dumpStep(*session, options, step));
     if (evaluatesAfter(step)) {
-      progress.clear();
+      if (progress) {
+        progress->clear();
+      }
       MEGA_ASSIGN_OR_RETURN(
           const EvalResult result,
           session->evaluate(*valid, scalars, options.evalSteps));
-      fmt::print(stderr, "step {}  validation loss {:.6f} over {} tokens\n",
-                 step, result.loss, result.tokens);
+      if (root) {
+        fmt::print(stderr, "step {}  validation loss {:.6f} over {} tokens\n",
+                   step, result.loss, result.tokens);
+      }
       if (log) {
         MEGA_RETURN_IF_ERROR_CONTEXT(
             log->writeEvaluation(step, result.loss, result.tokens), "step {}",
@@ -203,17 +222,20 @@ Status train(const LoadedPlan &loaded, const TrainOptions &options) {
       }
     }
   }
-  progress.finish();
-  printSummary(plan);
+  progress.reset();
+  if (root) {
+    printSummary(plan, session->ranks());
+  }
   return Status::ok();
 }
 
-StatusOr<EvalResult> evaluate(const LoadedPlan &loaded,
-                              const EvalOptions &options) {
-  MEGA_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,
-                        Session::create(loaded, options.threads, options.seed));
+StatusOr<EvalResult> evaluateIn(RankWorld &world, const LoadedPlan &loaded,
+                                const EvalOptions &options) {
+  MEGA_ASSIGN_OR_RETURN(
+      const std::unique_ptr<Session> session,
+      Session::create(loaded, world, options.threads, options.seed));
   if (!options.weights.empty()) {
-    MEGA_RETURN_IF_ERROR(loadWeights(session->executor(), options.weights));
+    MEGA_RETURN_IF_ERROR(session->loadWeights(options.weights));
   }
   MEGA_ASSIGN_OR_RETURN(
       const BatchLoader loader,
@@ -221,6 +243,25 @@ StatusOr<EvalResult> evaluate(const LoadedPlan &loaded,
   StepScalars scalars;
   scalars.seed = options.seed;
   return session->evaluate(loader, scalars, options.evalSteps);
+}
+
+} // namespace
+
+Status train(const LoadedPlan &loaded, const TrainOptions &options) {
+  MEGA_RETURN_IF_ERROR(checkOptions(options));
+  MEGA_ASSIGN_OR_RETURN(const std::unique_ptr<RankWorld> world,
+                        RankWorld::ofThreads(loaded.root(), options.timeLimit));
+  return world->finish(trainIn(*world, loaded, options));
+}
+
+StatusOr<EvalResult> evaluate(const LoadedPlan &loaded,
+                              const EvalOptions &options) {
+  MEGA_ASSIGN_OR_RETURN(const std::unique_ptr<RankWorld> world,
+                        RankWorld::ofThreads(loaded.root(), options.timeLimit));
+  auto result = evaluateIn(*world, loaded, options);
+  MEGA_RETURN_IF_ERROR(world->finish(
+      result.isOk() ? Status::ok() : std::move(result).takeStatus()));
+  return result;
 }
 
 } // namespace mega

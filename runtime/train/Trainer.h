@@ -2,7 +2,8 @@
 //
 // Runs a plan on data: batches, learning rate, metrics, evaluation, dumps. What
 // a step computes is the plan's business; the loop only feeds it and reports.
-// After the second step it allocates nothing and maps no memory.
+// After the second step it allocates nothing and maps no memory. The ranks of
+// the plan are threads of this process.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MEGA_RUNTIME_TRAIN_TRAINER_H
@@ -13,6 +14,7 @@
 #include "runtime/plan/PlanFile.h"
 #include "runtime/plan/Status.h"
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -50,8 +52,10 @@ struct TrainOptions {
   float beta2 = 0.95f;
   float epsilon = 1e-8f;
   uint64_t seed = 1234;
-  /// 0: as many as the process may use.
+  /// Of all ranks together; 0: as many as the process may use.
   int threads = 0;
+  /// For one operation between ranks.
+  std::chrono::milliseconds timeLimit = std::chrono::minutes(5);
   std::optional<int64_t> ignoreToken;
   std::string logFile;
   std::vector<DumpRequest> dumps;
@@ -73,7 +77,9 @@ struct EvalOptions {
   std::string weights;
   /// Global batches to read; 0: the whole dataset.
   int64_t evalSteps = 0;
+  /// As in TrainOptions.
   int threads = 0;
+  std::chrono::milliseconds timeLimit = std::chrono::minutes(5);
   std::optional<int64_t> ignoreToken;
 };
 

@@ -20,7 +20,7 @@ struct Toy {
         executor(Executor::create(plan, cpuKernel, pool).take()) {
     scalars.lr = 0.02f;
     executor->initializeWeights(7);
-    executor->runSetup(scalars);
+    EXPECT_TRUE(executor->runSetup(scalars).isOk());
   }
 
   /// A fixed batch: the label of a token is the token's successor.
@@ -37,7 +37,8 @@ struct Toy {
   }
   double step(const char *entry) {
     fill();
-    executor->runStep(*executor->findEntryPoint(entry), scalars, 0);
+    EXPECT_TRUE(
+        executor->runStep(*executor->findEntryPoint(entry), scalars, 0).isOk());
     ++scalars.step;
     return executor->loss();
   }
@@ -149,7 +150,7 @@ TEST(Executor, AllocatesWhatIsPlannedAndNoMore) {
 TEST(Executor, RefusesAPlanThatDoesNotFitTheMachine) {
   const LoadedPlan plan = loadPlan(packPlan(*toyPlan())).take();
   ThreadPool pool(1);
-  const auto executor = Executor::create(plan, cpuKernel, pool, 5000);
+  const auto executor = Executor::create(plan, cpuKernel, pool, {}, 5000);
   ASSERT_FALSE(executor.isOk());
   EXPECT_EQ(executor.status().code(), Code::Unavailable);
   EXPECT_EQ(executor.status().message(),

@@ -193,7 +193,7 @@ TEST(PlanCheck, Actions) {
 
 TEST(PlanCheck, State) {
   EXPECT_THAT(rejection([](auto &p) { p.parameters[0]->shape = {7, 4}; }),
-              HasSubstr("the parameter has 28 elements"));
+              HasSubstr("a rank has 7x4 of"));
   EXPECT_THAT(rejection([](auto &p) { p.parameters[0]->gradient.reset(); }),
               HasSubstr("parameter 0: gradient: the buffer is missing"));
   EXPECT_THAT(rejection([](auto &p) { p.parameters[1]->count = 3; }),

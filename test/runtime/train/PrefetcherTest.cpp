@@ -36,9 +36,9 @@ TEST_F(PrefetcherTest, GivesTheBatchesOfFill) {
     ASSERT_EQ(inputs(ahead->executor(), 0), inputs(plain->executor(), 0))
         << "step " << step;
     prefetcher.start(step + 1);
-    ahead->executor().runStep(ahead->trainEntry(), scalars, 0);
+    ASSERT_TRUE(ahead->trainStep(scalars, 0).isOk());
     EXPECT_TRUE(prefetcher.wait().isOk());
-    plain->executor().runStep(plain->trainEntry(), scalars, 0);
+    ASSERT_TRUE(plain->trainStep(scalars, 0).isOk());
     ASSERT_EQ(ahead->executor().loss(), plain->executor().loss());
   }
 }
@@ -60,7 +60,7 @@ TEST_F(PrefetcherTest, AStepThatEndsFirstChangesNothing) {
   Executor &executor = one->executor();
   for (int64_t step = 0; step < 8; ++step) {
     const uint64_t next = executor.stepsDone() + 1;
-    executor.runStep(one->trainEntry(), {}, 0);
+    ASSERT_TRUE(one->trainStep({}, 0).isOk());
     EXPECT_TRUE(one->fillAt(batches, step, next).isOk());
     const std::vector<int32_t> early = inputs(executor, 0);
     ASSERT_TRUE(one->fill(batches, step).isOk());

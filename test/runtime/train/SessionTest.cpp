@@ -36,9 +36,9 @@ protected:
     }
     return tensors;
   }
-  std::string rejection(const std::string &path) const {
+  std::string rejection(const std::string &path) {
     const auto one = session();
-    const Status status = loadWeights(one->executor(), path);
+    const Status status = one->loadWeights(path);
     EXPECT_EQ(status.code(), Code::BadInput);
     return status.message();
   }
@@ -58,7 +58,9 @@ std::vector<float> weightsOf(const Executor &executor) {
 TEST_F(SessionTest, NamesWhatThePlanLacks) {
   const auto rejected = [](std::unique_ptr<plan::PlanT> changed) {
     const LoadedPlan plan = loadPlan(packPlan(*changed)).take();
-    const auto created = Session::create(plan, 1, 7);
+    const auto world =
+        RankWorld::ofThreads(plan.root(), std::chrono::seconds(1)).take();
+    const auto created = Session::create(plan, *world, 1, 7);
     EXPECT_EQ(created.status().code(), Code::BadInput);
     return created.status().message();
   };
@@ -91,17 +93,17 @@ TEST_F(SessionTest, LoadsWhatItDumped) {
   for (int64_t step = 0; step < 3; ++step) {
     ASSERT_TRUE(one->fill(batches, step).isOk());
     scalars.step = step + 1;
-    one->executor().runStep(one->trainEntry(), scalars, 0);
+    ASSERT_TRUE(one->trainStep(scalars, 0).isOk());
   }
   const DumpRequest request{DumpRequest::What::Weights, 3,
                             directory.file("a/b")};
   ASSERT_TRUE(prepareDump(request).isOk());
-  ASSERT_TRUE(dumpTensors(one->executor(), request).isOk());
+  ASSERT_TRUE(one->dumpTensors(request).isOk());
 
   const auto other = session();
   EXPECT_NE(weightsOf(other->executor()), weightsOf(one->executor()));
-  const Status loaded = loadWeights(other->executor(),
-                                    request.directory + "/weights.safetensors");
+  const Status loaded =
+      other->loadWeights(request.directory + "/weights.safetensors");
   ASSERT_TRUE(loaded.isOk()) << loaded.message();
   EXPECT_EQ(weightsOf(other->executor()), weightsOf(one->executor()));
 }
@@ -140,11 +142,10 @@ TEST_F(SessionTest, RefusedWeightsChangeNothing) {
   const std::vector<float> before = weightsOf(one->executor());
   auto tensors = tensorsOf(one->executor());
   tensors.back().shape = {1};
-  EXPECT_FALSE(loadWeights(one->executor(), writeTensors(tensors)).isOk());
+  EXPECT_FALSE(one->loadWeights(writeTensors(tensors)).isOk());
   EXPECT_EQ(weightsOf(one->executor()), before);
 }
 
 TEST_F(SessionTest, MissingWeightsAreAnInputOutputError) {
-  EXPECT_EQ(loadWeights(session()->executor(), directory.file("none")).code(),
-            Code::Io);
+  EXPECT_EQ(session()->loadWeights(directory.file("none")).code(), Code::Io);
 }

@@ -14,7 +14,8 @@ namespace mega::test {
 /// of 61 tokens, thus 20 samples.
 class ToyTraining : public testing::Test {
 protected:
-  ToyTraining() : plan(loadPlan(packPlan(*toyPlan())).take()) {
+  explicit ToyTraining(std::unique_ptr<plan::PlanT> toy = toyPlan())
+      : plan(loadPlan(packPlan(*toy)).take()) {
     std::vector<int32_t> tokens(61);
     for (size_t i = 0; i < tokens.size(); ++i) {
       tokens[i] = static_cast<int32_t>((i * i + 3 * i) % 7);
@@ -24,8 +25,10 @@ protected:
 
   std::string prefix() const { return directory.file("text"); }
 
-  std::unique_ptr<Session> session(int threads = 2) const {
-    auto created = Session::create(plan, threads, /*seed=*/7);
+  std::unique_ptr<Session> session(int threads = 2) {
+    worlds.push_back(
+        RankWorld::ofThreads(plan.root(), std::chrono::seconds(20)).take());
+    auto created = Session::create(plan, *worlds.back(), threads, /*seed=*/7);
     EXPECT_TRUE(created.isOk()) << created.status().message();
     return std::move(created).take();
   }
@@ -37,6 +40,8 @@ protected:
 
   TemporaryDirectory directory;
   LoadedPlan plan;
+  /// Of the sessions, which they outlive.
+  std::vector<std::unique_ptr<RankWorld>> worlds;
 };
 
 } // namespace mega::test
