@@ -70,10 +70,10 @@ std::string describe(Location loc) {
   return text;
 }
 
-/// The layout of the gradient.
-dist::LayoutAttr dual(dist::LayoutAttr layout) {
-  return dist::LayoutAttr::get(layout.getContext(),
-                               *layout.getLayout().dual());
+/// The layout of the gradient of a parameter of `type`.
+dist::LayoutAttr dualLayout(Type type) {
+  return dist::LayoutAttr::get(type.getContext(),
+                               *dist::layoutIn(type).dual());
 }
 
 uint32_t PlanEmitter::location(Location loc) {
@@ -400,7 +400,7 @@ void PlanEmitter::emitParameters() {
         parameter->decay = bucket.getDecay();
         parameter->weight = place("parameters", stored, first);
         parameter->gradient = place("gradients", stored, first);
-        parameter->gradient->mutate_layout(layout(dual(dist::layoutOf(whole))));
+        parameter->gradient->mutate_layout(layout(dualLayout(whole)));
         if (const auto compute = bucket.getCompute()) {
           parameter->compute =
               place("weights", *compute, bucket.toCompute(first));

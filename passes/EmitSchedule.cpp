@@ -209,10 +209,8 @@ struct EmitSchedulePass : mega::impl::EmitScheduleBase<EmitSchedulePass> {
                             .clone(builder.getF64Type());
       Value sum = tfm::ReadCounterOp::create(inner, term.getLoc(), type,
                                              counter(term, "sum"));
-      sum = dist::createConversion(inner, term.getLoc(), sum,
-                                   dist::layoutOf(reduced(type)));
-      tfm::RecordOp::create(inner, term.getLoc(), counter(term, "sum"), sum,
-                            false);
+      tfm::RecordOp::create(inner, term.getLoc(), counter(term, "sum"),
+                            reduce(inner, term.getLoc(), sum), false);
     }
     tfm::ReturnOp::create(inner, model.getLoc(), ValueRange());
     return true;
@@ -221,10 +219,21 @@ struct EmitSchedulePass : mega::impl::EmitScheduleBase<EmitSchedulePass> {
   /// The type of a sum once it is reduced over all axes.
   static RankedTensorType reduced(Type type) {
     const auto tensor = cast<RankedTensorType>(type);
-    Layout layout = dist::layoutOf(tensor).getLayout();
+    Layout layout = dist::layoutIn(tensor);
+    if (layout.partial == 0) {
+      return tensor;
+    }
     layout.partial = 0;
     return dist::withLayout(tensor,
                             dist::LayoutAttr::get(type.getContext(), layout));
+  }
+
+  /// A sum, reduced over all axes.
+  static Value reduce(OpBuilder &builder, Location loc, Value sum) {
+    const RankedTensorType type = reduced(sum.getType());
+    return type == sum.getType() ? sum
+                                 : dist::createConversion(
+                                       builder, loc, sum, dist::layoutOf(type));
   }
 
   /// Zeroes what accumulates, counts the labels of the whole step and derives
@@ -263,8 +272,7 @@ struct EmitSchedulePass : mega::impl::EmitScheduleBase<EmitSchedulePass> {
       Value total = tfm::CountValidOp::create(
           inner, count.getLoc(), count.getResult().getType(),
           body.getArgument(position), count.getIgnoreAttr());
-      total = dist::createConversion(inner, count.getLoc(), total,
-                                     dist::layoutOf(reduced(total.getType())));
+      total = reduce(inner, count.getLoc(), total);
       tfm::RecordOp::create(inner, term.getLoc(), counter(term, "count"), total,
                             false);
       if (train) {

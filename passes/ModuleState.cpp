@@ -22,7 +22,7 @@ static StateAddress memberAddress(StringRef region, tfm::MemberOp member,
 static dist::LayoutAttr bucketLayout(tfm::BucketOp bucket) {
   Layout layout;
   for (auto member : bucket.getBody().front().getOps<tfm::MemberOp>()) {
-    const Layout of = dist::layoutOf(member.getType()).getLayout();
+    const Layout of = dist::layoutIn(member.getType());
     for (int dim = 0; dim < of.rank; ++dim) {
       for (int i = 0; i < of.dims[static_cast<size_t>(dim)].count; ++i) {
         layout.rank = 1;

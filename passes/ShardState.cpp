@@ -67,7 +67,7 @@ struct BucketKey {
   Axes partial;
 
   static BucketKey of(RankedTensorType type) {
-    const Layout layout = dist::layoutOf(type).getLayout();
+    const Layout layout = dist::layoutIn(type);
     return {type.getRank() < 2, type.getElementType().isBF16(),
             axesIn(layout, State::Shard), axesIn(layout, State::Replicated)};
   }
@@ -216,7 +216,7 @@ private:
     Value value;
 
     Axes cut() const {
-      return axesIn(dist::layoutOf(value.getType()).getLayout(), State::Shard);
+      return axesIn(dist::layoutIn(value.getType()), State::Shard);
     }
   };
 
@@ -340,7 +340,7 @@ private:
           dist::LayoutAttr::get(&getContext(), layout));
       return gradient;
     };
-    Layout layout = dist::layoutOf(gradient.getType()).getLayout();
+    Layout layout = dist::layoutIn(gradient.getType());
     constexpr uint8_t kDp = 1u << static_cast<int>(mega::Axis::Dp);
     if (pieces > 1 && (layout.partial & kDp) != 0) {
       layout.partial &= static_cast<uint8_t>(~kDp);
@@ -410,7 +410,7 @@ private:
     bool any = false;
     for (Gradient &gradient : gradients) {
       gradient.type = gradientType(gradient.bucket, gradient.key);
-      any |= dist::layoutOf(gradient.type).getLayout().partial != 0;
+      any |= dist::layoutIn(gradient.type).partial != 0;
     }
     if (!any) {
       return success();

@@ -236,6 +236,11 @@ LayoutAttr::verifyEncoding(ArrayRef<int64_t> shape, Type elementType,
   return success();
 }
 
+Layout mega::dist::layoutIn(Type type) {
+  const LayoutAttr attr = layoutOf(type);
+  return attr ? attr.getLayout() : Layout();
+}
+
 Mesh mega::dist::meshOf(ModuleOp module) {
   const auto attr = module->getAttrOfType<MeshAttr>(kMeshAttrName);
   return attr ? attr.getMesh() : Mesh();

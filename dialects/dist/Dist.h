@@ -36,6 +36,9 @@ inline constexpr llvm::StringLiteral kMeshAttrName = "dist.mesh";
 /// The layout of a tensor type, or null when unassigned.
 LayoutAttr layoutOf(mlir::Type type);
 
+/// The layout of a tensor type; invariant when it is unassigned.
+Layout layoutIn(mlir::Type type);
+
 /// `type` with `layout` as its encoding.
 mlir::RankedTensorType withLayout(mlir::RankedTensorType type,
                                   LayoutAttr layout);
