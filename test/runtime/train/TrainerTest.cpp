@@ -11,7 +11,7 @@ using testing::HasSubstr;
 
 namespace {
 
-class TrainerTest : public test::ToyTraining {
+class TrainerTest : public testing::Test, protected test::ToyTraining {
 protected:
   TrainOptions options(const std::string &name) const {
     TrainOptions result;
