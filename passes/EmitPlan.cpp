@@ -24,6 +24,7 @@ public:
   LogicalResult emit();
 
 private:
+  void emitMesh();
   void emitRegions();
   LogicalResult emitFunctions();
   LogicalResult emitFunction(exec::FunctionOp function);
@@ -38,11 +39,14 @@ private:
                       StringRef region, int64_t offset);
   LogicalResult functionBuffer(exec::FunctionOp function, Value value,
                                plan::Buffer &result);
+  uint8_t layout(dist::LayoutAttr attr);
   uint32_t location(Location loc);
   plan::Buffer counter(StringRef name);
 
   ModuleOp module;
   plan::PlanT &out;
+  /// By number in the plan.
+  std::vector<Layout> layouts;
   llvm::StringMap<uint32_t> regions;
   llvm::StringMap<uint64_t> regionBytes;
   /// Bytes of one frame of a pool.
@@ -64,6 +68,12 @@ std::string describe(Location loc) {
     return WalkResult::advance();
   });
   return text;
+}
+
+/// The layout of the gradient of a parameter of `type`.
+dist::LayoutAttr dualLayout(Type type) {
+  return dist::LayoutAttr::get(type.getContext(),
+                               *dist::layoutIn(type).dual());
 }
 
 uint32_t PlanEmitter::location(Location loc) {
@@ -90,11 +100,60 @@ plan::Buffer PlanEmitter::buffer(exec::BufferType type, plan::Space space,
     result.mutate_region(regions.lookup(region));
   }
   result.mutate_offset(offset);
+  result.mutate_layout(layout(type.getLayout()));
   return result;
 }
 
+/// Number of a layout in the plan; 0 is invariant.
+uint8_t PlanEmitter::layout(dist::LayoutAttr attr) {
+  const Layout layout = attr ? attr.getLayout() : Layout();
+  const auto it = llvm::find(layouts, layout);
+  const auto number = static_cast<uint8_t>(it - layouts.begin());
+  if (it != layouts.end()) {
+    return number;
+  }
+  layouts.push_back(layout);
+  plan::LayoutDimension dims[Layout::kMaxRank];
+  for (auto [dim, entry] : llvm::zip(layout.dims, dims)) {
+    entry.mutate_padded(dim.padded);
+    entry.mutate_count(dim.count);
+    for (int i = 0; i < dim.count; ++i) {
+      entry.mutable_axes()->Mutate(
+          static_cast<uint16_t>(i),
+          static_cast<uint8_t>(dim.axes[static_cast<size_t>(i)]));
+    }
+  }
+  out.layouts.emplace_back(
+      flatbuffers::span<const plan::LayoutDimension, Layout::kMaxRank>(dims),
+      layout.rank, layout.replicated, layout.partial,
+      static_cast<uint8_t>(layout.reduction), 0);
+  return number;
+}
+
+void PlanEmitter::emitMesh() {
+  const Mesh mesh = dist::meshOf(module);
+  for (int i = 0; i < kAxisCount; ++i) {
+    if (mesh.sizes[static_cast<size_t>(i)] > 1) {
+      plan::Axis axis;
+      axis.mutate_name(static_cast<uint8_t>(i));
+      axis.mutate_size(
+          static_cast<uint32_t>(mesh.sizes[static_cast<size_t>(i)]));
+      out.mesh.push_back(axis);
+    }
+  }
+  layout({});
+  for (auto op : module.getOps<exec::GroupOp>()) {
+    plan::Group group;
+    group.mutate_count(static_cast<uint8_t>(op.getAxes().size()));
+    for (auto [index, axis] : llvm::enumerate(op.getAxes())) {
+      group.mutable_axes()->Mutate(static_cast<uint16_t>(index),
+                                   static_cast<uint8_t>(axis));
+    }
+    out.groups.push_back(group);
+  }
+}
+
 void PlanEmitter::emitRegions() {
-  out.layouts.emplace_back();
   for (auto op : module.getOps<exec::RegionOp>()) {
     regions[op.getName()] = static_cast<uint32_t>(out.regions.size());
     regionBytes[op.getName()] = op.getBytes();
@@ -132,6 +191,11 @@ LogicalResult PlanEmitter::functionBuffer(exec::FunctionOp function,
     result = buffer(type, plan::Space::Region, state.getRegion(),
                     static_cast<int64_t>(state.getOffset()));
     result.mutate_per_instance(static_cast<int64_t>(state.getPerInstance()));
+    if (state.getAxis()) {
+      result.mutate_axis(static_cast<uint8_t>(*state.getAxis()));
+      result.mutate_per_coordinate(
+          static_cast<int64_t>(*state.getPerCoordinate()));
+    }
     return success();
   }
   if (auto alloc = dyn_cast<exec::AllocOp>(op)) {
@@ -208,6 +272,16 @@ LogicalResult PlanEmitter::emitFunction(exec::FunctionOp function) {
         result->buffers.push_back(entry);
       }
       result->operands.push_back(it->second);
+    }
+    const ArrayRef<int64_t> terms =
+        launch.getTerms().value_or(ArrayRef<int64_t>());
+    for (size_t i = 0; i + 2 < terms.size(); i += 3) {
+      plan::CoordinateTerm term;
+      term.mutate_integer(static_cast<uint32_t>(result->integers.size()) +
+                          static_cast<uint32_t>(terms[i]));
+      term.mutate_axis(static_cast<uint8_t>(terms[i + 1]));
+      term.mutate_coefficient(terms[i + 2]);
+      result->terms.push_back(term);
     }
     llvm::append_range(result->integers, launch.integerValues());
     llvm::append_range(result->floats, launch.floatValues());
@@ -292,7 +366,9 @@ void PlanEmitter::emitSchedules() {
 void PlanEmitter::emitParameters() {
   for (auto bucket : module.getOps<tfm::BucketOp>()) {
     for (auto member : bucket.getBody().front().getOps<tfm::MemberOp>()) {
-      RankedTensorType tensor = cast<RankedTensorType>(member.getType());
+      const RankedTensorType whole = cast<RankedTensorType>(member.getType());
+      RankedTensorType tensor =
+          dist::localType(whole, dist::meshOf(module));
       const Type stored = tensor.getElementType();
       const auto first = static_cast<int64_t>(member.getOffset());
       // The member as `element`, from that element of the region on.
@@ -315,7 +391,7 @@ void PlanEmitter::emitParameters() {
             static_cast<uint32_t>(member.getRuns()[3 * index + 1]);
         parameter->count =
             static_cast<uint32_t>(member.getRuns()[3 * index + 2]);
-        for (int64_t extent : tensor.getShape()) {
+        for (int64_t extent : whole.getShape()) {
           parameter->shape.push_back(static_cast<uint64_t>(extent));
         }
         parameter->initializer =
@@ -324,12 +400,13 @@ void PlanEmitter::emitParameters() {
         parameter->decay = bucket.getDecay();
         parameter->weight = place("parameters", stored, first);
         parameter->gradient = place("gradients", stored, first);
+        parameter->gradient->mutate_layout(layout(dualLayout(whole)));
         if (const auto compute = bucket.getCompute()) {
           parameter->compute =
               place("weights", *compute, bucket.toCompute(first));
         }
         out.parameter_count +=
-            static_cast<uint64_t>(tensor.getNumElements()) * parameter->count;
+            static_cast<uint64_t>(whole.getNumElements()) * parameter->count;
         out.parameters.push_back(std::move(parameter));
       }
     }
@@ -392,6 +469,7 @@ void PlanEmitter::countFlops() {
 }
 
 LogicalResult PlanEmitter::emit() {
+  emitMesh();
   emitRegions();
   for (auto function : module.getOps<exec::FunctionOp>()) {
     if (failed(emitFunction(function))) {

@@ -92,9 +92,26 @@ struct EmitSchedulePass : mega::impl::EmitScheduleBase<EmitSchedulePass> {
     if (failed(makeBackward(builder, applications))) {
       return signalPassFailure();
     }
-    ProgramBuilder finish(builder, model.getLoc(), "step.finish",
-                          pipe::ActionKind::Finish);
-    finish.call("finish", {}, {});
+    const bool reduces = makeLossReduction(builder);
+    if (module.lookupSymbol("reduce")) {
+      ProgramBuilder reduce(builder, model.getLoc(), "step.reduce",
+                            pipe::ActionKind::Finish);
+      reduce.call("reduce", {}, {});
+    }
+    for (bool train : {true, false}) {
+      if (!train && !reduces) {
+        continue;
+      }
+      ProgramBuilder finish(builder, model.getLoc(),
+                            train ? "step.finish" : "step.finish.eval",
+                            pipe::ActionKind::Finish);
+      if (reduces) {
+        finish.call("losses", {}, {});
+      }
+      if (train) {
+        finish.call("finish", {}, {});
+      }
+    }
     makeSchedules(builder);
     describe(builder);
     model.erase();
@@ -173,6 +190,52 @@ struct EmitSchedulePass : mega::impl::EmitScheduleBase<EmitSchedulePass> {
     tfm::ReturnOp::create(inner, term.getLoc(), ValueRange());
   }
 
+  /// Adds up the loss sums of all replicas, for the report; false if one rank
+  /// has them all.
+  bool makeLossReduction(OpBuilder &builder) {
+    SmallVector<tfm::LossTermOp> partial;
+    for (auto term : terms()) {
+      if (reduced(term.getSum().getType()) != term.getSum().getType()) {
+        partial.push_back(term);
+      }
+    }
+    if (partial.empty()) {
+      return false;
+    }
+    auto function = makeFunction(builder, "losses", {});
+    OpBuilder inner = OpBuilder::atBlockEnd(&function.getBody().front());
+    for (tfm::LossTermOp term : partial) {
+      const auto type = cast<RankedTensorType>(term.getSum().getType())
+                            .clone(builder.getF64Type());
+      Value sum = tfm::ReadCounterOp::create(inner, term.getLoc(), type,
+                                             counter(term, "sum"));
+      tfm::RecordOp::create(inner, term.getLoc(), counter(term, "sum"),
+                            reduce(inner, term.getLoc(), sum), false);
+    }
+    tfm::ReturnOp::create(inner, model.getLoc(), ValueRange());
+    return true;
+  }
+
+  /// The type of a sum once it is reduced over all axes.
+  static RankedTensorType reduced(Type type) {
+    const auto tensor = cast<RankedTensorType>(type);
+    Layout layout = dist::layoutIn(tensor);
+    if (layout.partial == 0) {
+      return tensor;
+    }
+    layout.partial = 0;
+    return dist::withLayout(tensor,
+                            dist::LayoutAttr::get(type.getContext(), layout));
+  }
+
+  /// A sum, reduced over all axes.
+  static Value reduce(OpBuilder &builder, Location loc, Value sum) {
+    const RankedTensorType type = reduced(sum.getType());
+    return type == sum.getType() ? sum
+                                 : dist::createConversion(
+                                       builder, loc, sum, dist::layoutOf(type));
+  }
+
   /// Zeroes what accumulates, counts the labels of the whole step and derives
   /// the seed of the backward.
   void makePrologue(OpBuilder &builder, ModuleOp module, bool train) {
@@ -209,12 +272,13 @@ struct EmitSchedulePass : mega::impl::EmitScheduleBase<EmitSchedulePass> {
       Value total = tfm::CountValidOp::create(
           inner, count.getLoc(), count.getResult().getType(),
           body.getArgument(position), count.getIgnoreAttr());
+      total = reduce(inner, count.getLoc(), total);
       tfm::RecordOp::create(inner, term.getLoc(), counter(term, "count"), total,
                             false);
       if (train) {
-        Value seed = tfm::LossSeedOp::create(inner, term.getLoc(),
-                                             term.getSum().getType(), total,
-                                             term.getWeightAttr());
+        Value seed = tfm::LossSeedOp::create(
+            inner, term.getLoc(), reduced(term.getSum().getType()), total,
+            term.getWeightAttr());
         tfm::RecordOp::create(inner, term.getLoc(), counter(term, "seed"), seed,
                               false);
       }
@@ -272,7 +336,7 @@ struct EmitSchedulePass : mega::impl::EmitScheduleBase<EmitSchedulePass> {
     llvm::DenseMap<Value, Value> gradients;
     for (auto term : terms()) {
       gradients[term.getSum()] = pipe::CounterOp::create(
-          program.inner, term.getLoc(), term.getSum().getType(),
+          program.inner, term.getLoc(), tfm::gradientType(term.getSum()),
           counter(term, "seed"));
     }
     for (size_t next = applications.runs().size(); next-- > 0;) {
@@ -305,8 +369,12 @@ struct EmitSchedulePass : mega::impl::EmitScheduleBase<EmitSchedulePass> {
       }
       pipe::CallOp call =
           program.call((run.block.getSymName() + ".backward").str(), arguments,
-                       ValueRange(active).getTypes(), run.application,
-                       run.instance, run.count, /*reverse=*/true);
+                       llvm::map_to_vector(active,
+                                           [](Value value) -> Type {
+                                             return tfm::gradientType(value);
+                                           }),
+                       run.application, run.instance, run.count,
+                       /*reverse=*/true);
       for (auto [index, operand] : llvm::enumerate(active)) {
         // Earlier runs of the same repeat come next.
         const bool first =
@@ -336,8 +404,13 @@ struct EmitSchedulePass : mega::impl::EmitScheduleBase<EmitSchedulePass> {
           actions.append({backward, m, 0});
         }
       }
-      if (train) {
-        actions.append({program("finish"), 0, 0});
+      const SmallVector<StringRef, 2> last =
+          train ? SmallVector<StringRef, 2>{"reduce", "finish"}
+                : SmallVector<StringRef, 2>{"finish.eval"};
+      for (StringRef name : last) {
+        if (getOperation().lookupSymbol(("step." + name).str())) {
+          actions.append({program(name), 0, 0});
+        }
       }
       pipe::ScheduleOp::create(builder, model.getLoc(),
                                train ? "train" : "eval", 0, microBatches,
@@ -384,8 +457,9 @@ struct EmitSchedulePass : mega::impl::EmitScheduleBase<EmitSchedulePass> {
       exec::InputOp::create(
           builder, input.getLoc(), input.getNameAttr(),
           builder.getI64IntegerAttr(limitOf(input)), IntegerAttr(),
-          TypeAttr::get(exec::BufferType::get(
-              cast<RankedTensorType>(input.getResult().getType()))));
+          TypeAttr::get(exec::BufferType::get(dist::localType(
+              cast<RankedTensorType>(input.getResult().getType()),
+              dist::meshOf(getOperation())))));
     }
     for (auto term : terms()) {
       exec::LossTermOp::create(

@@ -7,6 +7,7 @@
 
 using namespace mlir;
 using namespace mega;
+using tfm::ExecInteger;
 using tfm::ExecOperand;
 
 namespace {
@@ -15,7 +16,8 @@ exec::BufferType bufferType(Value value) {
   return exec::BufferType::get(cast<RankedTensorType>(value.getType()));
 }
 
-exec::BufferType bufferType(MLIRContext *context, BufferType plain) {
+exec::BufferType bufferType(MLIRContext *context, BufferType plain,
+                            dist::LayoutAttr layout = {}) {
   Builder builder(context);
   Type element;
   switch (plain.type) {
@@ -37,7 +39,7 @@ exec::BufferType bufferType(MLIRContext *context, BufferType plain) {
   }
   return exec::BufferType::get(context,
                                ArrayRef<int64_t>(plain.dims.data(), plain.rank),
-                               element, plain.rowStride, dist::LayoutAttr());
+                               element, plain.rowStride, layout);
 }
 
 /// Lowers one function. Data numbers of `buffers` stand for values; views of
@@ -45,13 +47,22 @@ exec::BufferType bufferType(MLIRContext *context, BufferType plain) {
 class FunctionLowering : public tfm::ExecContext {
 public:
   FunctionLowering(tfm::FunctionOp function, ModuleState &state)
-      : function(function), state(state) {}
+      : function(function), state(state) {
+    localize();
+  }
 
   LogicalResult run(OpBuilder &builder);
 
   // ExecContext
   void launch(Kernel kernel, ArrayRef<ExecOperand> operands,
-              ArrayRef<int64_t> integers, ArrayRef<double> floats) override;
+              ArrayRef<ExecInteger> integers, ArrayRef<double> floats) override;
+  const Mesh &mesh() override { return state.mesh(); }
+  RankedTensorType wholeType(Value value) override {
+    return wholeTypes.lookup(value);
+  }
+  int64_t groupOf(ArrayRef<mega::Axis> axes) override {
+    return state.groupOf(axes);
+  }
   void alias(Value result, Value operand) override;
   void onto(Value result, Value operand) override {
     accumulations.push_back({dataOf(operand), dataOf(result)});
@@ -76,10 +87,13 @@ private:
     Kernel kernel;
     SmallVector<Operand> operands;
     SmallVector<int64_t> integers;
+    /// Triples: number of the integer, axis, factor.
+    SmallVector<int64_t> terms;
     SmallVector<double> floats;
     Location loc;
   };
 
+  void localize();
   LogicalResult recordBody();
   /// Whether the result of the same number takes over an argument's memory.
   bool isTakenOver(int64_t argument);
@@ -107,6 +121,7 @@ private:
   ModuleState &state;
   Location current = function.getLoc();
   Buffers buffers;
+  llvm::DenseMap<Value, RankedTensorType> wholeTypes;
   llvm::DenseMap<Value, int> dataNumbers;
   std::vector<Launch> launches;
   std::vector<exec::BufferType> dataTypes;
@@ -126,6 +141,27 @@ private:
 //===----------------------------------------------------------------------===//
 // Recording
 //===----------------------------------------------------------------------===//
+
+/// From here on types are what one rank holds.
+void FunctionLowering::localize() {
+  const auto local = [&](Value value) {
+    const RankedTensorType whole = tfm::tensor(value);
+    wholeTypes[value] = whole;
+    value.setType(dist::localType(whole, state.mesh()));
+  };
+  const auto localAll = [&](ArrayRef<Type> types) {
+    return llvm::map_to_vector(types, [&](Type type) -> Type {
+      return dist::localType(cast<RankedTensorType>(type), state.mesh());
+    });
+  };
+  llvm::for_each(function.getBody().getArguments(), local);
+  for (Operation &op : function.getBody().front()) {
+    llvm::for_each(op.getResults(), local);
+  }
+  function.setFunctionType(FunctionType::get(
+      function.getContext(), localAll(function.getArgumentTypes()),
+      localAll(function.getResultTypes())));
+}
 
 int FunctionLowering::newData(exec::BufferType type) {
   const BufferType plain = type.plain();
@@ -164,13 +200,16 @@ void FunctionLowering::alias(Value result, Value operand) {
 }
 
 void FunctionLowering::launch(Kernel kernel, ArrayRef<ExecOperand> operands,
-                              ArrayRef<int64_t> integers,
+                              ArrayRef<ExecInteger> integers,
                               ArrayRef<double> floats) {
-  Launch launch{kernel,
-                {},
-                SmallVector<int64_t>(integers),
-                SmallVector<double>(floats),
-                current};
+  Launch launch{kernel, {}, {}, {}, SmallVector<double>(floats), current};
+  for (auto [index, integer] : llvm::enumerate(integers)) {
+    launch.integers.push_back(integer.value);
+    for (const ExecInteger::Term &term : integer.terms) {
+      launch.terms.append({static_cast<int64_t>(index),
+                           static_cast<int64_t>(term.axis), term.factor});
+    }
+  }
   for (const ExecOperand &operand : operands) {
     Operand lowered{operand.kind, {}, {}, {}};
     switch (operand.kind) {
@@ -191,12 +230,15 @@ void FunctionLowering::launch(Kernel kernel, ArrayRef<ExecOperand> operands,
       lowered.kind = ExecOperand::Kind::Value;
       break;
     case ExecOperand::Kind::State:
-      lowered.type = bufferType(function.getContext(), operand.type);
+      lowered.type =
+          bufferType(function.getContext(), operand.type, operand.layout);
       lowered.address = {operand.name.str(),
-                         operand.offset * byteSize(operand.type.type), 0};
+                         operand.offset * byteSize(operand.type.type), 0,
+                         operand.cutOver};
       break;
     case ExecOperand::Kind::Counter:
-      lowered.type = bufferType(function.getContext(), operand.type);
+      lowered.type =
+          bufferType(function.getContext(), operand.type, operand.layout);
       lowered.address = state.counter(operand.name, lowered.type);
       lowered.kind = ExecOperand::Kind::State;
       break;
@@ -247,6 +289,12 @@ LogicalResult FunctionLowering::recordBody() {
         return failure();
       }
       useState(param.getResult(), *address);
+      continue;
+    }
+    if (auto counter = dyn_cast<tfm::ReadCounterOp>(op)) {
+      useState(counter.getResult(),
+               state.counter(counter.getCounter(),
+                             bufferType(counter.getResult())));
       continue;
     }
     if (auto shared = dyn_cast<tfm::UseOp>(op)) {
@@ -305,7 +353,7 @@ LogicalResult FunctionLowering::placeGradients() {
       continue;
     }
     // Computed elsewhere: add it once it is there.
-    Launch add{Kernel::Accumulate, {}, {}, {}, gradient.getLoc()};
+    Launch add{Kernel::Accumulate, {}, {}, {}, {}, gradient.getLoc()};
     const exec::BufferType type = bufferType(gradient);
     add.operands.push_back({ExecOperand::Kind::Value, {number}, type, {}});
     add.operands.push_back({ExecOperand::Kind::State, {}, type, *address});
@@ -366,7 +414,7 @@ void FunctionLowering::computeLifetimes() {
 void FunctionLowering::copy(int64_t before, int source,
                             exec::BufferType sourceType, int target,
                             exec::BufferType targetType) {
-  Launch launch{Kernel::Copy, {}, {}, {}, function.getLoc()};
+  Launch launch{Kernel::Copy, {}, {}, {}, {}, function.getLoc()};
   launch.operands.push_back(
       {ExecOperand::Kind::Value, {source}, sourceType, {}});
   launch.operands.push_back(
@@ -603,8 +651,7 @@ Value FunctionLowering::rootValue(OpBuilder &builder, int root) {
           exec::SpaceAttr::get(builder.getContext(), exec::Space::Saved),
           builder.getI64IntegerAttr(it->second.offset));
     } else {
-      value = exec::StateOp::create(*prelude, loc, type, it->second.region,
-                                    it->second.offset, it->second.perInstance);
+      value = stateBuffer(*prelude, loc, type, it->second);
     }
   } else if (const auto it = frameOffsets.find(root);
              it != frameOffsets.end()) {
@@ -666,9 +713,7 @@ FailureOr<Value> FunctionLowering::rowsOf(OpBuilder &builder,
   const exec::BufferType stacked = exec::BufferType::get(
       builder.getContext(), {rows, type.getShape()[1]}, type.getElementType(),
       type.getShape()[1], type.getLayout());
-  return Value(exec::StateOp::create(*prelude, launch.loc, stacked,
-                                     first->second.region, first->second.offset,
-                                     first->second.perInstance));
+  return stateBuffer(*prelude, launch.loc, stacked, first->second);
 }
 
 LogicalResult FunctionLowering::emit(OpBuilder &builder) {
@@ -705,7 +750,8 @@ LogicalResult FunctionLowering::emit(OpBuilder &builder) {
   // Buffers are named at the top, launches follow.
   auto marker =
       exec::LaunchOp::create(inner, function.getLoc(), "zero", ValueRange(),
-                             DenseI64ArrayAttr(), DenseF64ArrayAttr());
+                             DenseI64ArrayAttr(), DenseF64ArrayAttr(),
+                             DenseI64ArrayAttr());
   OpBuilder top(marker);
   prelude = &top;
   // Name every argument, used or not: the caller supplies them all.
@@ -722,9 +768,8 @@ LogicalResult FunctionLowering::emit(OpBuilder &builder) {
     for (const Operand &operand : launch.operands) {
       switch (operand.kind) {
       case ExecOperand::Kind::State:
-        operands.push_back(exec::StateOp::create(
-            top, launch.loc, operand.type, operand.address.region,
-            operand.address.offset, operand.address.perInstance));
+        operands.push_back(
+            stateBuffer(top, launch.loc, operand.type, operand.address));
         break;
       case ExecOperand::Kind::Rows: {
         auto stacked = rowsOf(inner, launch, operand);
@@ -751,7 +796,9 @@ LogicalResult FunctionLowering::emit(OpBuilder &builder) {
         launch.integers.empty() ? DenseI64ArrayAttr()
                                 : builder.getDenseI64ArrayAttr(launch.integers),
         launch.floats.empty() ? DenseF64ArrayAttr()
-                              : builder.getDenseF64ArrayAttr(launch.floats));
+                              : builder.getDenseF64ArrayAttr(launch.floats),
+        launch.terms.empty() ? DenseI64ArrayAttr()
+                             : builder.getDenseI64ArrayAttr(launch.terms));
   }
   marker.erase();
   return success();

@@ -20,7 +20,13 @@ struct StateAddress {
   std::string region;
   int64_t offset = 0;
   int64_t perInstance = 0;
+  /// The axis whose ranks hold pieces that follow each other.
+  std::optional<Axis> cutOver;
 };
+
+/// The buffer of `type` at an address.
+mlir::Value stateBuffer(mlir::OpBuilder &builder, mlir::Location loc,
+                        exec::BufferType type, const StateAddress &address);
 
 /// A saved value: bytes from the start of the block's frame, and its type.
 struct FrameSlot {
@@ -48,6 +54,11 @@ public:
   /// Address of a rotation table; equal ones are one constant.
   StateAddress ropeTable(tfm::RopeTableOp table);
 
+  const Mesh &mesh() const { return mesh_; }
+  /// Number of the group over these axes, major to minor; it exists from the
+  /// first time it is asked for.
+  int64_t groupOf(llvm::ArrayRef<Axis> axes);
+
   /// Frames of blocks, written by the forward, read by the backward.
   std::map<std::string, std::vector<FrameSlot>> frames;
 
@@ -55,6 +66,7 @@ public:
   /// parameters to compute with, if there are any.
   void emitSetup(mlir::OpBuilder &builder);
   void emitCounters(mlir::OpBuilder &builder);
+  void emitGroups(mlir::OpBuilder &builder);
 
 private:
   struct Counter {
@@ -75,6 +87,8 @@ private:
                                llvm::StringRef name) const;
 
   mlir::ModuleOp module;
+  Mesh mesh_;
+  std::vector<llvm::SmallVector<Axis>> groups;
   std::map<std::pair<std::string, std::string>, Member> members;
   llvm::MapVector<std::string, Counter, std::map<std::string, unsigned>>
       counters;

@@ -353,9 +353,7 @@ struct InsertCollectivesPass
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    const auto attr =
-        module->getAttrOfType<dist::MeshAttr>(dist::kMeshAttrName);
-    const Mesh mesh = attr ? attr.getMesh() : Mesh();
+    const Mesh mesh = dist::meshOf(module);
     Walk walk(mesh, sequenceParallel);
     for (auto block : module.getOps<BlockOp>()) {
       if (failed(walk.block(block))) {

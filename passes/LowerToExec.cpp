@@ -42,9 +42,19 @@ struct LowerToExecPass : mega::impl::LowerToExecBase<LowerToExecPass> {
     for (tfm::FunctionOp function : functions) {
       function.erase();
     }
+    // Programs pass what functions take.
+    for (auto program : module.getOps<pipe::ProgramOp>()) {
+      for (Operation &op : program.getBody().front()) {
+        for (Value result : op.getResults()) {
+          result.setType(
+              dist::localType(tfm::tensor(result), state.mesh()));
+        }
+      }
+    }
     OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
     state.emitSetup(builder);
     state.emitCounters(builder);
+    state.emitGroups(builder);
   }
 };
 

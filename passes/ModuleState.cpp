@@ -18,7 +18,26 @@ static StateAddress memberAddress(StringRef region, tfm::MemberOp member,
           static_cast<int64_t>(member.getStride()) * bytes};
 }
 
-ModuleState::ModuleState(ModuleOp module) : module(module) {
+/// How the parameters of a bucket, as one vector, are cut.
+static dist::LayoutAttr bucketLayout(tfm::BucketOp bucket) {
+  Layout layout;
+  for (auto member : bucket.getBody().front().getOps<tfm::MemberOp>()) {
+    const Layout of = dist::layoutIn(member.getType());
+    for (int dim = 0; dim < of.rank; ++dim) {
+      for (int i = 0; i < of.dims[static_cast<size_t>(dim)].count; ++i) {
+        layout.rank = 1;
+        layout.dims[0].push(
+            of.dims[static_cast<size_t>(dim)].axes[static_cast<size_t>(i)]);
+      }
+    }
+    // All members are alike.
+    break;
+  }
+  return dist::LayoutAttr::get(bucket.getContext(), layout);
+}
+
+ModuleState::ModuleState(ModuleOp module)
+    : module(module), mesh_(dist::meshOf(module)) {
   for (auto bucket : module.getOps<tfm::BucketOp>()) {
     for (auto member : bucket.getBody().front().getOps<tfm::MemberOp>()) {
       const auto first = static_cast<int64_t>(member.getOffset());
@@ -34,6 +53,19 @@ ModuleState::ModuleState(ModuleOp module) : module(module) {
       }
     }
   }
+}
+
+Value mega::stateBuffer(OpBuilder &builder, Location loc, exec::BufferType type,
+                        const StateAddress &address) {
+  const auto number = [&](int64_t value) {
+    return builder.getI64IntegerAttr(value);
+  };
+  const std::optional<mega::Axis> axis = address.cutOver;
+  return exec::StateOp::create(
+      builder, loc, type, builder.getStringAttr(address.region),
+      number(address.offset), number(address.perInstance),
+      axis ? number(static_cast<int64_t>(*axis)) : IntegerAttr(),
+      axis ? number(type.bytes()) : IntegerAttr());
 }
 
 FailureOr<ModuleState::Member>
@@ -80,6 +112,25 @@ StateAddress ModuleState::ropeTable(tfm::RopeTableOp table) {
   return {"constants", constants.back().offset, 0};
 }
 
+int64_t ModuleState::groupOf(ArrayRef<mega::Axis> axes) {
+  const auto it = llvm::find(groups, axes);
+  if (it != groups.end()) {
+    return it - groups.begin();
+  }
+  groups.emplace_back(axes.begin(), axes.end());
+  return static_cast<int64_t>(groups.size()) - 1;
+}
+
+void ModuleState::emitGroups(OpBuilder &builder) {
+  for (const auto &axes : groups) {
+    exec::GroupOp::create(
+        builder, module.getLoc(),
+        builder.getDenseI32ArrayAttr(llvm::map_to_vector(
+            axes,
+            [](mega::Axis axis) { return static_cast<int32_t>(axis); })));
+  }
+}
+
 void ModuleState::emitSetup(OpBuilder &builder) {
   SmallVector<tfm::BucketOp> rounded;
   for (auto bucket : module.getOps<tfm::BucketOp>()) {
@@ -96,28 +147,30 @@ void ModuleState::emitSetup(OpBuilder &builder) {
                                IntegerAttr(), IntegerAttr(), IntegerAttr());
   OpBuilder inner = OpBuilder::atBlockEnd(&function.getBody().emplaceBlock());
   for (const Constant &constant : constants) {
-    Value table = exec::StateOp::create(inner, loc, constant.type, "constants",
-                                        constant.offset, 0);
+    Value table =
+        stateBuffer(inner, loc, constant.type, {"constants", constant.offset});
     exec::LaunchOp::create(inner, loc, "rope_table", table,
                            inner.getDenseI64ArrayAttr(constant.integer),
-                           inner.getDenseF64ArrayAttr(constant.floats));
+                           inner.getDenseF64ArrayAttr(constant.floats),
+                           DenseI64ArrayAttr());
   }
   for (tfm::BucketOp bucket : rounded) {
     const auto run = [&](StringRef region, Type element, int64_t first) {
       const auto elements = static_cast<int64_t>(bucket.getElements());
       const auto type = exec::BufferType::get(
           builder.getContext(), {elements}, element, elements,
-          dist::LayoutAttr::get(builder.getContext(), Layout()));
-      return exec::StateOp::create(inner, loc, type, region,
-                                   first * element.getIntOrFloatBitWidth() / 8,
-                                   0);
+          bucketLayout(bucket));
+      return stateBuffer(
+          inner, loc, type,
+          {region.str(), first * element.getIntOrFloatBitWidth() / 8});
     };
     const auto first = static_cast<int64_t>(bucket.getOffset());
     Value source = run("parameters", builder.getF32Type(), first);
     Value target =
         run("weights", *bucket.getCompute(), bucket.toCompute(first));
     exec::LaunchOp::create(inner, loc, "cast", ValueRange{source, target},
-                           DenseI64ArrayAttr(), DenseF64ArrayAttr());
+                           DenseI64ArrayAttr(), DenseF64ArrayAttr(),
+                           DenseI64ArrayAttr());
   }
   auto program = pipe::ProgramOp::create(
       builder, loc, builder.getStringAttr("step.setup"),

@@ -3,6 +3,7 @@
 #define MEGA_PASSES_PASSES_H
 
 #include "dialects/Register.h"
+#include "runtime/plan/Layout.h"
 
 #include "mlir/Pass/Pass.h"
 
@@ -29,8 +30,23 @@ struct CompileOptions {
   std::string precision = "fp32";
   /// none, selective or full.
   std::string recompute = "none";
+  /// Tensor- and data-parallel degrees.
+  int64_t tp = 1;
+  int64_t dp = 1;
+  /// Cut the residual stream along the sequence over tp.
+  bool sequenceParallel = false;
+  /// Optimizer states: 0 whole on every replica, 1 cut over dp.
+  int64_t zero = 0;
 
-  int64_t globalBatch() const { return microBatch * microBatches; }
+  /// Rows of one micro-batch of all replicas.
+  int64_t batch() const { return microBatch * dp; }
+  int64_t globalBatch() const { return batch() * microBatches; }
+  Mesh mesh() const {
+    Mesh mesh;
+    mesh.sizes[static_cast<int>(Axis::Tp)] = tp;
+    mesh.sizes[static_cast<int>(Axis::Dp)] = dp;
+    return mesh;
+  }
 };
 
 /// A named phase: a pipeline that ends in a pass stating its postcondition.

@@ -160,14 +160,24 @@ def Differentiate : Pass<"mega-differentiate", "::mlir::ModuleOp"> {
 //===----------------------------------------------------------------------===//
 
 def ShardState : Pass<"mega-shard-state", "::mlir::ModuleOp"> {
+  let dependentDialects = ["::mega::dist::DistDialect"];
   let summary = "Puts parameters into buckets and makes the step's end";
   let description = [{
-    One bucket per decay group: matrices decay, vectors and biases do not.
-    Applications of a block follow each other at a constant stride, weights of
-    a linear group are neighbours. `@finish` takes the gradient norm, clips and
-    runs the optimizer.
+    Buckets hold what is kept, reduced and updated together: matrices decay,
+    vectors and biases do not; parameters cut over tp, whole ones, and those
+    whose gradient is a sum over tp are apart. Applications of a block follow
+    each other at a constant stride, weights of a linear group are neighbours;
+    offsets count what one rank holds. `@reduce` adds up the gradients
+    that several ranks hold sums of, `@finish` takes the norm, clips and runs
+    the optimizer: which collectives that needs is read off the types of the
+    parameters. With `zero=1` gradients are scattered
+    over dp instead of reduced, every replica updates its piece, and the pieces
+    are gathered.
     Afterwards every parameter is in exactly one bucket.
   }];
+  let options = [
+    Option<"zero", "zero", "int64_t", "0",
+           "0: optimizer states are whole; 1: cut over dp">];
 }
 
 def VerifyState : Pass<"mega-verify-state", "::mlir::ModuleOp"> {

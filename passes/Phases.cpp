@@ -11,15 +11,15 @@ using namespace mlir;
 using namespace mega;
 
 static void buildModel(OpPassManager &pm, const CompileOptions &options) {
-  pm.addPass(createBindShapes({options.microBatch, options.sequence}));
+  pm.addPass(createBindShapes({options.batch(), options.sequence}));
   pm.addPass(createAssignPrecision({options.precision}));
   pm.addPass(createFuseSemantics());
   pm.addPass(createVerifyModel());
 }
 
-static void buildShard(OpPassManager &pm, const CompileOptions &) {
-  pm.addPass(createAnnotateLayouts());
-  pm.addPass(createInsertCollectives());
+static void buildShard(OpPassManager &pm, const CompileOptions &options) {
+  pm.addPass(createAnnotateLayouts({options.tp, options.dp}));
+  pm.addPass(createInsertCollectives({options.sequenceParallel}));
   pm.addPass(createGroupLinears());
   pm.addPass(createVerifyLayouts());
 }
@@ -33,8 +33,8 @@ static void buildDifferentiate(OpPassManager &pm,
   pm.addPass(createVerifyLayouts());
 }
 
-static void buildState(OpPassManager &pm, const CompileOptions &) {
-  pm.addPass(createShardState());
+static void buildState(OpPassManager &pm, const CompileOptions &options) {
+  pm.addPass(createShardState({options.zero}));
   pm.addPass(createVerifyState());
 }
 
@@ -76,6 +76,15 @@ struct PhaseOptions : PassPipelineOptions<PhaseOptions> {
   Option<std::string> recompute{*this, "recompute",
                                 llvm::cl::desc("none, selective or full"),
                                 llvm::cl::init("none")};
+  Option<int64_t> tp{*this, "tp", llvm::cl::desc("tensor-parallel degree"),
+                     llvm::cl::init(1)};
+  Option<int64_t> dp{*this, "dp", llvm::cl::desc("data-parallel degree"),
+                     llvm::cl::init(1)};
+  Option<bool> sequenceParallel{*this, "sp",
+                                llvm::cl::desc("sequence parallelism"),
+                                llvm::cl::init(false)};
+  Option<int64_t> zero{*this, "zero", llvm::cl::desc("0 or 1"),
+                       llvm::cl::init(0)};
 };
 } // namespace
 
@@ -86,7 +95,8 @@ void mega::registerPhases() {
         ("the " + phase.name + " phase").str(),
         [build = phase.build](OpPassManager &pm, const PhaseOptions &options) {
           build(pm, {options.sequence, options.batch, options.microBatches,
-                     options.precision, options.recompute});
+                     options.precision, options.recompute, options.tp,
+                     options.dp, options.sequenceParallel, options.zero});
         });
   }
 }

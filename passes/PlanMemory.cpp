@@ -75,18 +75,23 @@ struct PlanMemoryPass : mega::impl::PlanMemoryBase<PlanMemoryPass> {
       exec::RegionOp::create(out, module.getLoc(), name, part, bytes, copies);
     };
     int64_t elements = 0;
+    int64_t owned = 0;
     int64_t copies = 0;
     for (auto bucket : module.getOps<tfm::BucketOp>()) {
       const auto end = static_cast<int64_t>(bucket.getOffset()) +
                        static_cast<int64_t>(bucket.getElements());
       elements = std::max(elements, end);
+      owned = std::max(owned, end / static_cast<int64_t>(bucket.getPieces()));
       if (const auto compute = bucket.getCompute()) {
         copies = std::max(copies, bucket.toCompute(end) *
                                       compute->getIntOrFloatBitWidth() / 8);
       }
     }
-    for (StringRef name : {"parameters", "gradients", "moments", "variances"}) {
+    for (StringRef name : {"parameters", "gradients"}) {
       region(name, exec::Part::State, align(elements * 4));
+    }
+    for (StringRef name : {"moments", "variances"}) {
+      region(name, exec::Part::State, align(owned * 4));
     }
     if (copies > 0) {
       region("weights", exec::Part::State, align(copies));

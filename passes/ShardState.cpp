@@ -12,6 +12,10 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
 
+#include <compare>
+#include <map>
+#include <set>
+
 namespace mega {
 #define GEN_PASS_DEF_SHARDSTATE
 #include "passes/Passes.h.inc"
@@ -38,32 +42,87 @@ struct Item {
   bool follows = false;
 };
 
-/// What members of a bucket have in common.
-struct BucketKey {
-  bool decay;
-  /// The element type of the copy that functions read; null if they read the
-  /// parameters themselves.
-  Type compute;
+/// A set of mesh axes: bit per axis.
+using Axes = unsigned;
 
-  /// Matrices decay; vectors and biases do not.
-  static BucketKey of(RankedTensorType type) {
-    return {type.getRank() >= 2,
-            type.getElementType().isF32() ? Type() : type.getElementType()};
+Axes axesIn(const Layout &layout, State state) {
+  Axes axes = 0;
+  for (int i = 0; i < kAxisCount; ++i) {
+    if (layout.state(static_cast<mega::Axis>(i)) == state) {
+      axes |= 1u << i;
+    }
   }
-  bool operator==(const BucketKey &other) const {
-    return decay == other.decay && compute == other.compute;
+  return axes;
+}
+
+/// What members of a bucket have in common, in the order of buckets.
+struct BucketKey {
+  /// Vectors and biases do not decay, matrices do.
+  bool vector;
+  /// bf16 is the element type of the copy that functions read; otherwise they
+  /// read the parameters themselves.
+  bool bf16;
+  /// The axes that cut the parameters, and those over which gradients are sums.
+  Axes cut;
+  Axes partial;
+
+  static BucketKey of(RankedTensorType type) {
+    const Layout layout = dist::layoutIn(type);
+    return {type.getRank() < 2, type.getElementType().isBF16(),
+            axesIn(layout, State::Shard), axesIn(layout, State::Replicated)};
+  }
+  auto operator<=>(const BucketKey &) const = default;
+
+  /// `decayed`, `undecayed_bf16`, `decayed_cut_tp`, `undecayed_sum_tp_dp`, ...
+  /// Sums over dp are what everything is, and go without saying.
+  std::string name() const {
+    std::string text = vector ? "undecayed" : "decayed";
+    text += bf16 ? "_bf16" : "";
+    const auto append = [&](StringRef what, Axes axes) {
+      if (axes == 0) {
+        return;
+      }
+      text += what;
+      for (int i = 0; i < kAxisCount; ++i) {
+        if (axes >> i & 1) {
+          text += "_";
+          text += mega::name(static_cast<mega::Axis>(i));
+        }
+      }
+    };
+    append("_cut", cut);
+    append("_sum", partial & ~(1u << static_cast<int>(mega::Axis::Dp)));
+    return text;
   }
 };
 
-/// The types a tfm.shared is read in: one, because AssignPrecision decides.
-RankedTensorType computeType(ModuleOp module, SharedOp shared) {
-  RankedTensorType type = cast<RankedTensorType>(shared.getType());
-  module.walk([&](UseOp use) {
-    if (use.getSymbol() == shared.getSymName()) {
-      type = use.getResult().getType();
+/// The type a tfm.shared is read in; one for all uses, or an error.
+FailureOr<RankedTensorType> computeType(ModuleOp module, SharedOp shared) {
+  UseOp first;
+  LogicalResult same = success();
+  // Functions have the uses of their blocks.
+  for (auto block : module.getOps<BlockOp>()) {
+    for (auto use : block.getBody().front().getOps<UseOp>()) {
+      if (use.getSymbol() != shared.getSymName()) {
+        continue;
+      }
+      first = first ? first : use;
+      if (use.getResult().getType() != first.getResult().getType()) {
+        InFlightDiagnostic error = use.emitError();
+        error << "reads @" << shared.getSymName() << " as "
+              << use.getResult().getType() << ", another use as "
+              << first.getResult().getType()
+              << "; a shared parameter in two layouts is not supported yet";
+        error.attachNote(first.getLoc()) << "other use";
+        same = error;
+      }
     }
-  });
-  return type;
+  }
+  if (failed(same)) {
+    return failure();
+  }
+  return first ? first.getResult().getType()
+               : cast<RankedTensorType>(shared.getType());
 }
 
 /// Parameters of a block in order of declaration, members of a linear group
@@ -102,41 +161,86 @@ SmallVector<Item> itemsOf(BlockOp block) {
 }
 
 struct ShardStatePass : mega::impl::ShardStateBase<ShardStatePass> {
+  using ShardStateBase::ShardStateBase;
+
   void runOnOperation() override {
     ModuleOp module = getOperation();
     ModelOp model = findModel(module);
     if (!model) {
       return signalPassFailure();
     }
+    mesh = dist::meshOf(module);
+    if (zero < 0 || zero > 1) {
+      module.emitError() << "--zero " << int64_t{zero}
+                         << " is neither 0 nor 1";
+      return signalPassFailure();
+    }
+    pieces = zero == 1 ? mesh.size(mega::Axis::Dp) : 1;
     const Applications applications(model);
+    if (failed(collect(module, applications))) {
+      return signalPassFailure();
+    }
 
-    SmallVector<BucketOp> buckets;
+    SmallVector<Gradient> gradients;
     OpBuilder builder(model);
     int64_t offset = 0;
     int64_t computeOffset = 0;
-    const Type bf16 = builder.getBF16Type();
-    for (const BucketKey &key :
-         {BucketKey{true, {}}, BucketKey{true, bf16}, BucketKey{false, {}},
-          BucketKey{false, bf16}}) {
+    for (const BucketKey &key : keys) {
       BucketOp bucket = makeBucket(builder, module, applications, key, offset);
       const auto elements = static_cast<int64_t>(bucket.getElements());
-      if (elements == 0) {
-        bucket.erase();
-        continue;
-      }
       offset += elements;
-      if (key.compute) {
-        bucket.setCompute(key.compute);
+      if (key.bf16) {
+        bucket.setCompute(builder.getBF16Type());
         bucket.setComputeOffset(computeOffset);
         computeOffset += elements;
       }
-      buckets.push_back(bucket);
+      gradients.push_back({bucket, key, {}, {}});
     }
-    if (buckets.empty()) {
+    if (gradients.empty()) {
       model.emitError() << "has no parameters";
       return signalPassFailure();
     }
-    makeFinish(builder, buckets);
+    if (failed(makeReduce(builder, gradients)) ||
+        failed(makeFinish(builder, gradients))) {
+      signalPassFailure();
+    }
+  }
+
+private:
+  /// A bucket and its gradient.
+  struct Gradient {
+    BucketOp bucket;
+    BucketKey key;
+    /// Once it is reduced.
+    RankedTensorType type;
+    Value value;
+
+    Axes cut() const {
+      return axesIn(dist::layoutIn(value.getType()), State::Shard);
+    }
+  };
+
+  /// Finds the keys there are, and the types of shared parameters.
+  LogicalResult collect(ModuleOp module, const Applications &applications) {
+    for (auto shared : module.getOps<SharedOp>()) {
+      auto type = computeType(module, shared);
+      if (failed(type)) {
+        return failure();
+      }
+      shared.setType(type->clone(Float32Type::get(&getContext())));
+      sharedTypes[shared] = *type;
+      keys.insert(BucketKey::of(*type));
+    }
+    for (BlockOp block : applications.blocks()) {
+      for (const Item &item : itemsOf(block)) {
+        keys.insert(BucketKey::of(item.type));
+      }
+    }
+    return success();
+  }
+
+  int64_t localElements(RankedTensorType type) const {
+    return dist::localType(type, mesh).getNumElements();
   }
 
   /// `op` is the tfm.param or tfm.shared.
@@ -158,24 +262,20 @@ struct ShardStatePass : mega::impl::ShardStateBase<ShardStatePass> {
   BucketOp makeBucket(OpBuilder &builder, ModuleOp module,
                       const Applications &applications, const BucketKey &key,
                       int64_t start) {
-    std::string name = key.decay ? "decayed" : "undecayed";
-    if (key.compute) {
-      name += "_bf16";
-    }
     auto bucket = BucketOp::create(
-        builder, module.getLoc(), builder.getStringAttr(name),
-        key.decay ? builder.getUnitAttr() : UnitAttr(),
+        builder, module.getLoc(), builder.getStringAttr(key.name()),
+        key.vector ? UnitAttr() : builder.getUnitAttr(),
         builder.getI64IntegerAttr(0), builder.getI64IntegerAttr(start),
-        TypeAttr(), IntegerAttr());
+        TypeAttr(), IntegerAttr(), builder.getI64IntegerAttr(pieces));
     Block *body = &bucket.getBody().emplaceBlock();
     OpBuilder inner = OpBuilder::atBlockEnd(body);
     int64_t next = start;
     for (auto shared : module.getOps<SharedOp>()) {
-      const RankedTensorType type = computeType(module, shared);
+      const RankedTensorType type = sharedTypes[shared];
       if (BucketKey::of(type) == key) {
         makeMember(inner, shared, builder.getStringAttr(""),
                    shared.getSymNameAttr(), next, type, {""}, {0, 0, 1});
-        next = align(next + type.getNumElements());
+        next = align(next + localElements(type));
       }
     }
     for (BlockOp block : applications.blocks()) {
@@ -190,7 +290,7 @@ struct ShardStatePass : mega::impl::ShardStateBase<ShardStatePass> {
       }
       SmallVector<MemberOp> members;
       for (const Item &item : itemsOf(block)) {
-        if (!(BucketKey::of(item.type) == key)) {
+        if (BucketKey::of(item.type) != key) {
           continue;
         }
         next = item.follows ? next : align(next);
@@ -198,7 +298,7 @@ struct ShardStatePass : mega::impl::ShardStateBase<ShardStatePass> {
         members.push_back(makeMember(inner, param, block.getSymNameAttr(),
                                      param.getNameAttr(), next, item.type,
                                      prefixes, runs));
-        next += item.type.getNumElements();
+        next += localElements(item.type);
       }
       // Instances follow each other at the stride of one.
       const int64_t stride = align(next) - base;
@@ -209,46 +309,170 @@ struct ShardStatePass : mega::impl::ShardStateBase<ShardStatePass> {
       }
       next = base + stride * instances;
     }
-    bucket.setElements(next - start);
+    bucket.setElements(static_cast<int64_t>(
+        llvm::alignTo(next - start, kAlignment * pieces)));
     return bucket;
   }
 
-  void makeFinish(OpBuilder &builder, MutableArrayRef<BucketOp> buckets) {
-    const Location loc = buckets.front().getLoc();
-    const auto layout = dist::LayoutAttr::get(&getContext(), Layout());
-    const auto scalar = [&](Type element) {
-      return RankedTensorType::get({}, element, layout);
-    };
-    auto finish = FunctionOp::create(
-        builder, loc, "finish", builder.getFunctionType({}, {}), ArrayAttr(),
-        ArrayAttr(), StringAttr(), 0, 0);
-    OpBuilder inner = OpBuilder::atBlockEnd(&finish.getBody().emplaceBlock());
-    SmallVector<Value> gradients;
-    for (BucketOp bucket : buckets) {
-      const auto type =
-          RankedTensorType::get({static_cast<int64_t>(bucket.getElements())},
-                                builder.getF32Type(), layout);
-      gradients.push_back(BucketGradientOp::create(
-          inner, loc, type, FlatSymbolRefAttr::get(bucket.getSymNameAttr())));
+  /// The gradient as micro-batches leave it: cut where the parameters are,
+  /// partial where they are replicated.
+  RankedTensorType gradientType(BucketOp bucket, const BucketKey &key) {
+    Layout layout;
+    auto elements = static_cast<int64_t>(bucket.getElements());
+    for (int i = 0; i < kAxisCount; ++i) {
+      if (key.cut >> i & 1) {
+        layout.rank = 1;
+        layout.dims[0].push(static_cast<mega::Axis>(i));
+        elements *= mesh.size(static_cast<mega::Axis>(i));
+      }
     }
-    Value squares = SumSquaresOp::create(
-        inner, loc, scalar(builder.getF64Type()), gradients);
+    layout.partial = static_cast<uint8_t>(key.partial);
+    return RankedTensorType::get(
+        {elements}, Float32Type::get(&getContext()),
+        dist::LayoutAttr::get(&getContext(), layout));
+  }
+
+  /// Sums over dp are scattered to the pieces or reduced, all others reduced.
+  Value reduce(OpBuilder &builder, Location loc, Value gradient) {
+    const auto convert = [&](Layout layout) {
+      gradient = dist::createConversion(
+          builder, loc, gradient,
+          dist::LayoutAttr::get(&getContext(), layout));
+      return gradient;
+    };
+    Layout layout = dist::layoutIn(gradient.getType());
+    constexpr uint8_t kDp = 1u << static_cast<int>(mega::Axis::Dp);
+    if (pieces > 1 && (layout.partial & kDp) != 0) {
+      layout.partial &= static_cast<uint8_t>(~kDp);
+      layout.rank = 1;
+      layout.dims[0].push(mega::Axis::Dp);
+      if (!convert(layout)) {
+        return {};
+      }
+    }
+    layout.partial = 0;
+    return convert(layout);
+  }
+
+  /// The square of the norm. Sums over pieces are reduced over the axes that
+  /// cut them before those that are cut by fewer axes are added.
+  Value normOf(OpBuilder &builder, Location loc, ArrayRef<Gradient> gradients) {
+    // Subsets come after the sets they are part of: dp cuts all or none.
+    const auto more = [](Axes a, Axes b) {
+      return std::pair(llvm::popcount(a), a) > std::pair(llvm::popcount(b), b);
+    };
+    std::map<Axes, SmallVector<Value>, decltype(more)> byCut(more);
+    for (const Gradient &gradient : gradients) {
+      byCut[gradient.cut()].push_back(gradient.value);
+    }
+    const auto scalar = [&](Axes partial) {
+      Layout layout;
+      layout.partial = static_cast<uint8_t>(partial);
+      return RankedTensorType::get(
+          {}, builder.getF64Type(),
+          dist::LayoutAttr::get(&getContext(), layout));
+    };
+    Value total;
+    Axes open = 0;
+    const auto reduceTo = [&](Axes axes) {
+      if (open != axes) {
+        total = dist::createConversion(
+            builder, loc, total, dist::layoutOf(scalar(axes)));
+      }
+      open = axes;
+    };
+    for (const auto &[cut, values] : byCut) {
+      if (total) {
+        reduceTo(cut);
+      }
+      open = cut;
+      total = SumSquaresOp::create(builder, loc, scalar(cut), values, total);
+    }
+    reduceTo(0);
+    return total;
+  }
+
+  static FlatSymbolRefAttr nameOf(BucketOp bucket) {
+    return FlatSymbolRefAttr::get(bucket.getSymNameAttr());
+  }
+
+  OpBuilder makeFunction(OpBuilder &builder, Location loc, StringRef name) {
+    auto function = FunctionOp::create(
+        builder, loc, name, builder.getFunctionType({}, {}), ArrayAttr(),
+        ArrayAttr(), StringAttr(), 0, 0);
+    return OpBuilder::atBlockEnd(&function.getBody().emplaceBlock());
+  }
+
+  /// The function `reduce`, if any gradient needs it.
+  LogicalResult makeReduce(OpBuilder &builder,
+                           MutableArrayRef<Gradient> gradients) {
+    const Location loc = gradients.front().bucket.getLoc();
+    bool any = false;
+    for (Gradient &gradient : gradients) {
+      gradient.type = gradientType(gradient.bucket, gradient.key);
+      any |= dist::layoutIn(gradient.type).partial != 0;
+    }
+    if (!any) {
+      return success();
+    }
+    OpBuilder inner = makeFunction(builder, loc, "reduce");
+    for (Gradient &gradient : gradients) {
+      Value sum = BucketGradientOp::create(inner, loc, gradient.type,
+                                           nameOf(gradient.bucket));
+      sum = reduce(inner, loc, sum);
+      if (!sum) {
+        return failure();
+      }
+      gradient.type = cast<RankedTensorType>(sum.getType());
+    }
+    ReturnOp::create(inner, loc, ValueRange());
+    return success();
+  }
+
+  LogicalResult makeFinish(OpBuilder &builder,
+                           MutableArrayRef<Gradient> gradients) {
+    const Location loc = gradients.front().bucket.getLoc();
+    OpBuilder inner = makeFunction(builder, loc, "finish");
+    for (Gradient &gradient : gradients) {
+      // As @reduce leaves it.
+      gradient.value = BucketGradientOp::create(
+          inner, loc, gradient.type, nameOf(gradient.bucket));
+    }
+    Value squares = normOf(inner, loc, gradients);
+    if (!squares) {
+      return failure();
+    }
     RecordOp::create(inner, loc, "gradient_square_sum", squares, false);
-    Value scale =
-        ClipScaleOp::create(inner, loc, scalar(builder.getF32Type()), squares);
-    for (auto [bucket, gradient] : llvm::zip(buckets, gradients)) {
-      AdamWOp::create(inner, loc,
-                      FlatSymbolRefAttr::get(bucket.getSymNameAttr()), gradient,
+    Value scale = ClipScaleOp::create(
+        inner, loc,
+        RankedTensorType::get({}, builder.getF32Type(),
+                              dist::LayoutAttr::get(&getContext(), Layout())),
+        squares);
+    for (const Gradient &gradient : gradients) {
+      AdamWOp::create(inner, loc, nameOf(gradient.bucket), gradient.value,
                       scale);
     }
-    for (BucketOp bucket : buckets) {
-      if (bucket.getCompute()) {
-        RoundWeightsOp::create(inner, loc,
-                               FlatSymbolRefAttr::get(bucket.getSymNameAttr()));
+    for (Gradient &gradient : gradients) {
+      if (gradient.bucket.getCompute()) {
+        RoundWeightsOp::create(inner, loc, nameOf(gradient.bucket),
+                               dist::layoutOf(gradient.value.getType()));
+      }
+    }
+    for (Gradient &gradient : gradients) {
+      if (pieces > 1) {
+        GatherWeightsOp::create(inner, loc, nameOf(gradient.bucket),
+                                dist::layoutOf(gradient.value.getType()));
       }
     }
     ReturnOp::create(inner, loc, ValueRange());
+    return success();
   }
+
+  Mesh mesh;
+  /// Of the optimizer states over dp; 1: they are whole.
+  int64_t pieces = 1;
+  std::set<BucketKey> keys;
+  llvm::DenseMap<Operation *, RankedTensorType> sharedTypes;
 };
 
 } // namespace

@@ -18,9 +18,7 @@ namespace {
 struct VerifyLayoutsPass : mega::impl::VerifyLayoutsBase<VerifyLayoutsPass> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    const auto attr =
-        module->getAttrOfType<dist::MeshAttr>(dist::kMeshAttrName);
-    const Mesh mesh = attr ? attr.getMesh() : Mesh();
+    const Mesh mesh = dist::meshOf(module);
     module.walk([&](Operation *op) {
       LogicalResult types = success();
       const auto check = [&](Type type) {

@@ -83,7 +83,9 @@ struct VerifyStatePass : mega::impl::VerifyStateBase<VerifyStatePass> {
   void place(MemberOp member,
              std::map<int64_t, std::pair<int64_t, MemberOp>> &spans) {
     const int64_t size =
-        cast<RankedTensorType>(member.getType()).getNumElements();
+        dist::localType(cast<RankedTensorType>(member.getType()),
+                        dist::meshOf(getOperation()))
+            .getNumElements();
     for (int64_t i = 0; i < static_cast<int64_t>(member.getInstances()); ++i) {
       const int64_t start = static_cast<int64_t>(member.getOffset()) +
                             i * static_cast<int64_t>(member.getStride());

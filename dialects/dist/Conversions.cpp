@@ -12,7 +12,8 @@ using namespace mlir;
 using namespace mega;
 using namespace mega::dist;
 
-static ParseResult parseAxes(OpAsmParser &parser, DenseI32ArrayAttr &axes) {
+ParseResult mega::dist::parseAxes(OpAsmParser &parser,
+                                  DenseI32ArrayAttr &axes) {
   SmallVector<int32_t> numbers;
   if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Braces, [&] {
         mega::Axis axis;
@@ -39,8 +40,8 @@ static std::string axesText(ArrayRef<int32_t> axes) {
   return text.empty() ? "{}" : text + "}";
 }
 
-static void printAxes(OpAsmPrinter &printer, Operation *,
-                      DenseI32ArrayAttr axes) {
+void mega::dist::printAxes(OpAsmPrinter &printer, Operation *,
+                           DenseI32ArrayAttr axes) {
   printer << axesText(axes.asArrayRef());
 }
 

@@ -236,6 +236,30 @@ LayoutAttr::verifyEncoding(ArrayRef<int64_t> shape, Type elementType,
   return success();
 }
 
+Layout mega::dist::layoutIn(Type type) {
+  const LayoutAttr attr = layoutOf(type);
+  return attr ? attr.getLayout() : Layout();
+}
+
+Mesh mega::dist::meshOf(ModuleOp module) {
+  const auto attr = module->getAttrOfType<MeshAttr>(kMeshAttrName);
+  return attr ? attr.getMesh() : Mesh();
+}
+
+RankedTensorType mega::dist::localType(RankedTensorType type,
+                                       const Mesh &mesh) {
+  const LayoutAttr layout = layoutOf(type);
+  if (!layout) {
+    return type;
+  }
+  SmallVector<int64_t> shape(type.getShape());
+  for (auto [dim, extent] : llvm::enumerate(shape)) {
+    extent =
+        layout.getLayout().localExtent(static_cast<int>(dim), extent, mesh);
+  }
+  return type.clone(shape);
+}
+
 LayoutAttr mega::dist::layoutOf(Type type) {
   const auto tensor = dyn_cast<RankedTensorType>(type);
   return tensor ? dyn_cast_or_null<LayoutAttr>(tensor.getEncoding())

@@ -6,6 +6,7 @@
 
 #include "llvm/ADT/Hashing.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Dialect.h"
 #include "mlir/IR/OpImplementation.h"
@@ -35,9 +36,25 @@ inline constexpr llvm::StringLiteral kMeshAttrName = "dist.mesh";
 /// The layout of a tensor type, or null when unassigned.
 LayoutAttr layoutOf(mlir::Type type);
 
+/// The layout of a tensor type; invariant when it is unassigned.
+Layout layoutIn(mlir::Type type);
+
 /// `type` with `layout` as its encoding.
 mlir::RankedTensorType withLayout(mlir::RankedTensorType type,
                                   LayoutAttr layout);
+
+/// The mesh of a module; one rank if it states none.
+Mesh meshOf(mlir::ModuleOp module);
+
+/// What one rank holds of a tensor: its pieces of the dimensions that are cut,
+/// padding included. The layout stays.
+mlir::RankedTensorType localType(mlir::RankedTensorType type, const Mesh &mesh);
+
+/// Axes in braces: `{tp, dp}`.
+mlir::ParseResult parseAxes(mlir::OpAsmParser &parser,
+                            mlir::DenseI32ArrayAttr &axes);
+void printAxes(mlir::OpAsmPrinter &printer, mlir::Operation *,
+               mlir::DenseI32ArrayAttr axes);
 
 /// A mesh axis by its name.
 mlir::ParseResult parseAxis(mlir::AsmParser &parser, mega::Axis &axis);

@@ -9,6 +9,8 @@
 
 using namespace mlir;
 using namespace mega::exec;
+using mega::dist::parseAxes;
+using mega::dist::printAxes;
 
 static ParseResult parseIntegers(OpAsmParser &parser, DenseI64ArrayAttr &attr);
 static void printIntegers(OpAsmPrinter &printer, Operation *,

@@ -78,17 +78,22 @@ def Exec_StateOp : Exec_Op<"state", [Pure]> {
   let description = [{
     `region` is `parameters`, `gradients`, `moments`, `variances`, `constants`
     or `counters`. `per_instance` is the distance in bytes between neighbouring
-    applications of the same block.
+    applications of the same block. With `piece(2, 4096)` the buffer is one of
+    the pieces of a vector that is cut over mesh axis number 2 (dp): 4096 bytes
+    further for every step of the rank's coordinate.
 
     ```mlir
     %w = exec.state "parameters" at 4096 per_instance 65536 : !exec.buf<64x64xf32>
     ```
   }];
   let arguments = (ins StrAttr:$region, I64Attr:$offset,
-                       DefaultValuedOptionalAttr<I64Attr, "0">:$per_instance);
+                       DefaultValuedOptionalAttr<I64Attr, "0">:$per_instance,
+                       OptionalAttr<I64Attr>:$axis,
+                       OptionalAttr<I64Attr>:$per_coordinate);
   let results = (outs Exec_BufferType:$result);
   let assemblyFormat = [{
-    $region `at` $offset (`per_instance` $per_instance^)? attr-dict
+    $region `at` $offset (`per_instance` $per_instance^)?
+    (`piece` `(` $axis^ `,` $per_coordinate `)`)? attr-dict
     `:` type($result)
   }];
 }
@@ -150,6 +155,20 @@ def Exec_RegionOp : Exec_Op<"region"> {
   }];
 }
 
+def Exec_GroupOp : Exec_Op<"group"> {
+  let summary = "The members of a collective";
+  let description = [{
+    Ranks that differ on these axes only, major to minor. The k-th of a module
+    is group k, to which the integers of launches refer.
+
+    ```mlir
+    exec.group {tp}
+    ```
+  }];
+  let arguments = (ins DenseI32ArrayAttr:$axes);
+  let assemblyFormat = "custom<Axes>($axes) attr-dict";
+}
+
 def Exec_CounterOp : Exec_Op<"counter"> {
   let summary = "A named scalar in the region `counters`";
   let description = [{
@@ -203,7 +222,9 @@ def Exec_LaunchOp : Exec_Op<"launch"> {
   let summary = "Runs one kernel";
   let description = [{
     Operands, integers and floats in the order of the kernel's row in
-    `runtime/plan/Kernels.cpp`.
+    `runtime/plan/Kernels.cpp`. Integers may depend on the rank: `terms` holds
+    triples (number of the integer, number of a mesh axis, what every step of
+    the rank's coordinate on it adds).
 
     **Constraints**
     - (K1) the kernel exists.
@@ -219,9 +240,11 @@ def Exec_LaunchOp : Exec_Op<"launch"> {
   }];
   let arguments = (ins StrAttr:$kernel, Variadic<Exec_BufferType>:$buffers,
                        OptionalAttr<DenseI64ArrayAttr>:$integers,
-                       OptionalAttr<DenseF64ArrayAttr>:$floats);
+                       OptionalAttr<DenseF64ArrayAttr>:$floats,
+                       OptionalAttr<DenseI64ArrayAttr>:$terms);
   let assemblyFormat = [{
     $kernel `(` $buffers `)` (`integers` custom<Integers>($integers)^)?
+    (`terms` custom<Integers>($terms)^)?
     (`floats` custom<Floats>($floats)^)? attr-dict `:` type($buffers)
   }];
   let hasVerifier = 1;

@@ -183,16 +183,18 @@ static OpCost attentionCost(AttentionLike op, double gemms) {
 }
 
 struct AttentionAttributes {
-  SmallVector<int64_t, 4> integers;
+  SmallVector<ExecInteger, 4> integers;
   SmallVector<double, 3> floats;
 };
 
 template <typename AttentionLike>
-static AttentionAttributes kernelAttributes(AttentionLike op) {
+static AttentionAttributes kernelAttributes(ExecContext &context,
+                                            AttentionLike op) {
   const double p = op.getPAttr() ? op.getPAttr().getValueAsDouble() : 0.0;
   return {{op.getCausal() ? 1 : 0,
            op.getWindow() ? static_cast<int64_t>(*op.getWindow()) : 0,
-           op.getKey() ? static_cast<int64_t>(*op.getKey()) : 0, 0},
+           op.getKey() ? static_cast<int64_t>(*op.getKey()) : 0,
+           pieceStart(context, op.getQ(), 2)},
           {op.getScaleAttr().getValueAsDouble(), p,
            op.getSoftcapAttr().getValueAsDouble()}};
 }
@@ -201,7 +203,7 @@ OpCost AttentionOp::getCost() { return attentionCost(*this, 2); }
 
 LogicalResult AttentionOp::lowerToExec(ExecContext &context) {
   const auto q = tensor(getQ()).getShape();
-  const AttentionAttributes attributes = kernelAttributes(*this);
+  const AttentionAttributes attributes = kernelAttributes(context, *this);
   context.launch(Kernel::Attention,
                  {getQ(), getK(), getV(), getResult(),
                   ExecOperand::scratchBuffer(
@@ -231,7 +233,7 @@ LogicalResult AttentionStatsOp::lowerToExec(ExecContext &context) {
   if (getDropout() && !getKey()) {
     return emitOpError() << "has no dropout key; run mega-differentiate first";
   }
-  const AttentionAttributes attributes = kernelAttributes(*this);
+  const AttentionAttributes attributes = kernelAttributes(context, *this);
   context.launch(Kernel::Attention,
                  {getQ(), getK(), getV(), getResult(), getLse()},
                  attributes.integers, attributes.floats);
@@ -256,7 +258,7 @@ OpCost AttentionGradOp::getCost() { return attentionCost(*this, 5); }
 
 LogicalResult AttentionGradOp::lowerToExec(ExecContext &context) {
   const auto lse = tensor(getLse()).getShape();
-  const AttentionAttributes attributes = kernelAttributes(*this);
+  const AttentionAttributes attributes = kernelAttributes(context, *this);
   context.launch(Kernel::AttentionGrad,
                  {getGrad(), getQ(), getK(), getV(), getOut(), getLse(),
                   getGradQ(), getGradK(), getGradV(),

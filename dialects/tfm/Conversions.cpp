@@ -12,6 +12,73 @@ using namespace mega::tfm;
 
 namespace {
 
+/// The memory of a converted value: its own, or that of a bucket's gradient.
+ExecOperand operandOf(Value value) {
+  BucketOp bucket = bucketOfGradient(value);
+  return bucket ? bucketGradient(bucket, value) : ExecOperand(value);
+}
+
+/// Where pieces of `whole` along `dim` are packed.
+ExecOperand packing(Value whole, int dim) {
+  const RankedTensorType type = tensor(whole);
+  BufferType plain;
+  plain.type = type.getElementType().isBF16() ? DataType::BF16 : DataType::F32;
+  plain.rank = static_cast<int>(type.getRank());
+  llvm::copy(type.getShape(), plain.dims.begin());
+  return ExecOperand::scratchBuffer(
+      BufferType(plain.type, {collectiveScratch(plain, dim)}));
+}
+
+/// One launch, but for the conversions that are free. The ops' verifiers have
+/// checked that the layouts differ by the conversion.
+LogicalResult lowerConversion(Operation *op, ExecContext &context) {
+  Value x = op->getOperand(0);
+  Value y = op->getResult(0);
+  const Layout from = dist::layoutOf(x.getType()).getLayout();
+  auto change =
+      changeBetween(from, dist::layoutOf(y.getType()).getLayout());
+  if (!change.isOk()) {
+    return op->emitOpError() << change.status().message();
+  }
+  // The axes of a set are in mesh order, the minor one first.
+  if (change->fromDim < 0 && change->toDim < 0) {
+    std::reverse(change->axes.begin(), change->axes.end());
+  }
+  const auto group = [&] { return context.groupOf(change->axes); };
+  switch (change->conversion) {
+  case Conversion::None:
+  case Conversion::Replicate:
+  case Conversion::AssumeInvariant:
+    context.alias(y, x);
+    return success();
+  case Conversion::AllReduce:
+    context.launch(Kernel::AllReduce, {operandOf(x), operandOf(y)},
+                   {group(), static_cast<int64_t>(from.reduction)});
+    return success();
+  case Conversion::AllGather:
+    context.launch(Kernel::AllGather,
+                   {operandOf(x), operandOf(y), packing(y, change->fromDim)},
+                   {group(), change->fromDim});
+    return success();
+  case Conversion::ReduceScatter:
+    context.launch(Kernel::ReduceScatter,
+                   {operandOf(x), operandOf(y), packing(x, change->toDim)},
+                   {group(), change->toDim});
+    return success();
+  case Conversion::Slice:
+    context.launch(Kernel::Slice, {operandOf(x), operandOf(y)},
+                   {group(), change->toDim});
+    return success();
+  case Conversion::ToPartial:
+    context.launch(Kernel::ToPartial, {operandOf(x), operandOf(y)},
+                   {group(), change->fromDim});
+    return success();
+  case Conversion::AllToAll:
+    return op->emitOpError() << "has no kernel yet";
+  }
+  llvm_unreachable("every conversion is lowered");
+}
+
 template <typename ConversionOp>
 struct DifferentiableConversion
     : Differentiable::ExternalModel<DifferentiableConversion<ConversionOp>,
@@ -40,10 +107,19 @@ struct ConversionCost
   }
 };
 
+template <typename ConversionOp>
+struct LoweredConversion
+    : LowerToExec::ExternalModel<LoweredConversion<ConversionOp>,
+                                 ConversionOp> {
+  LogicalResult lowerToExec(Operation *op, ExecContext &context) const {
+    return lowerConversion(op, context);
+  }
+};
+
 template <typename... ConversionOps> void attach(MLIRContext *context) {
   (ConversionOps::template attachInterface<
-       DifferentiableConversion<ConversionOps>, ConversionCost<ConversionOps>>(
-       *context),
+       DifferentiableConversion<ConversionOps>, ConversionCost<ConversionOps>,
+       LoweredConversion<ConversionOps>>(*context),
    ...);
 }
 

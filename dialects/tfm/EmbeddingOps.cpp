@@ -33,7 +33,8 @@ OpCost EmbeddingOp::getCost() {
 
 LogicalResult EmbeddingOp::lowerToExec(ExecContext &context) {
   context.launch(Kernel::Embedding, {getIds(), getTable(), getResult()},
-                 {0, tensor(getTable()).getDimSize(0)});
+                 {pieceStart(context, getTable(), 0),
+                  context.wholeType(getTable()).getDimSize(0)});
   return success();
 }
 
@@ -48,7 +49,8 @@ OpCost EmbeddingGradOp::getCost() { return streamingCost(*this); }
 
 LogicalResult EmbeddingGradOp::lowerToExec(ExecContext &context) {
   context.launch(Kernel::EmbeddingGrad, {getIds(), getGrad(), getGradTable()},
-                 {0, tensor(getGradTable()).getDimSize(0)});
+                 {pieceStart(context, getGradTable(), 0),
+                  context.wholeType(getGradTable()).getDimSize(0)});
   return success();
 }
 
@@ -74,7 +76,8 @@ LogicalResult AddPositionsOp::verify() {
 OpCost AddPositionsOp::getCost() { return streamingCost(*this); }
 
 LogicalResult AddPositionsOp::lowerToExec(ExecContext &context) {
-  context.launch(Kernel::AddPositions, {getX(), getTable(), getResult()}, {0});
+  context.launch(Kernel::AddPositions, {getX(), getTable(), getResult()},
+                 {pieceStart(context, getX(), 1)});
   return success();
 }
 
@@ -89,6 +92,7 @@ void AddPositionsOp::buildGradient(GradientContext &context) {
 OpCost PositionsGradOp::getCost() { return streamingCost(*this); }
 
 LogicalResult PositionsGradOp::lowerToExec(ExecContext &context) {
-  context.launch(Kernel::PositionsGrad, {getGrad(), getGradTable()}, {0});
+  context.launch(Kernel::PositionsGrad, {getGrad(), getGradTable()},
+                 {pieceStart(context, getGrad(), 1)});
   return success();
 }

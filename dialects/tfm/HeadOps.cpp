@@ -51,7 +51,8 @@ LogicalResult HeadStatsOp::lowerToExec(ExecContext &context) {
       {getX(), getWeight(), getLabels(), getMax(), getSum(), getTarget(),
        f32Scratch(
            headScratch(tokensOf(getX()), tensor(getWeight()).getDimSize(0)))},
-      {static_cast<int64_t>(getIgnore()), 0, tensor(getWeight()).getDimSize(0)},
+      {static_cast<int64_t>(getIgnore()), pieceStart(context, getWeight(), 0),
+       context.wholeType(getWeight()).getDimSize(0)},
       {getSoftcapAttr().getValueAsDouble()});
   return success();
 }
@@ -80,7 +81,9 @@ LogicalResult HeadStatsGradOp::lowerToExec(ExecContext &context) {
                   getGradTarget(), getGradX(), getGradWeight(),
                   f32Scratch(headGradScratch(tokensOf(getX()), weight[0],
                                              weight[1], type))},
-                 {static_cast<int64_t>(getIgnore()), 0, weight[0]},
+                 {static_cast<int64_t>(getIgnore()),
+                  pieceStart(context, getWeight(), 0),
+                  context.wholeType(getWeight()).getDimSize(0)},
                  {getSoftcapAttr().getValueAsDouble()});
   return success();
 }

@@ -8,6 +8,7 @@
 #ifndef MEGA_DIALECTS_TFM_INTERFACES_H
 #define MEGA_DIALECTS_TFM_INTERFACES_H
 
+#include "dialects/dist/Dist.h"
 #include "runtime/plan/Kernels.h"
 #include "runtime/plan/ShardingRule.h"
 
@@ -101,6 +102,10 @@ struct ExecOperand {
   llvm::StringRef name;
   /// Elements from the start of the region.
   int64_t offset = 0;
+  /// Of State: null, or how it is laid out; and the axis whose ranks hold
+  /// pieces of it that follow each other.
+  dist::LayoutAttr layout;
+  std::optional<Axis> cutOver;
 
   ExecOperand(mlir::Value value) : values({value}) {}
   static ExecOperand columns(mlir::ValueRange values);
@@ -114,14 +119,28 @@ private:
   ExecOperand() = default;
 };
 
-/// Collects the launches of one function.
+/// An integer of a launch: `value`, plus for every term its factor times the
+/// rank's coordinate on its axis.
+struct ExecInteger {
+  struct Term {
+    Axis axis;
+    int64_t factor;
+  };
+  int64_t value;
+  llvm::SmallVector<Term, 2> terms;
+
+  ExecInteger(int64_t value) : value(value) {}
+};
+
+/// Collects the launches of one function. The types of its values are what one
+/// rank holds.
 class ExecContext {
 public:
   virtual ~ExecContext() = default;
 
   /// Runs `kernel`; operands in the order of its spec.
   virtual void launch(Kernel kernel, llvm::ArrayRef<ExecOperand> operands,
-                      llvm::ArrayRef<int64_t> integers = {},
+                      llvm::ArrayRef<ExecInteger> integers = {},
                       llvm::ArrayRef<double> floats = {}) = 0;
   /// `result` is `operand` with another shape: no data moves.
   virtual void alias(mlir::Value result, mlir::Value operand) = 0;
@@ -132,7 +151,24 @@ public:
   virtual void accumulateInto(mlir::Value gradient, mlir::Attribute target) = 0;
   /// `value` is wanted in the counter `name`.
   virtual void record(mlir::Value value, llvm::StringRef name) = 0;
+
+  virtual const Mesh &mesh() = 0;
+  /// The type of the whole tensor.
+  virtual mlir::RankedTensorType wholeType(mlir::Value value) = 0;
+  /// Number of the group of ranks that differ on `axes` only, major to minor.
+  virtual int64_t groupOf(llvm::ArrayRef<Axis> axes) = 0;
 };
+
+class BucketOp;
+/// The bucket whose gradient `gradient` is, through conversions; null if it is
+/// something else.
+BucketOp bucketOfGradient(mlir::Value gradient);
+/// The memory of a value with the bucket's gradient: where it accumulates, or
+/// the rank's piece of it.
+ExecOperand bucketGradient(BucketOp bucket, mlir::Value gradient);
+
+/// Where the rank's piece of dimension `dim` of `value` begins in the whole.
+ExecInteger pieceStart(ExecContext &context, mlir::Value value, int dim);
 
 } // namespace mega::tfm
 

@@ -7,16 +7,40 @@ using namespace mega::tfm;
 
 static const BufferType kScalarF64(DataType::F64, {});
 
-/// A bucket's run of a state region.
-static FailureOr<ExecOperand> bucketState(Operation *op, FlatSymbolRefAttr name,
-                                          StringRef region) {
+static FailureOr<BucketOp> findBucket(Operation *op, FlatSymbolRefAttr name) {
   auto bucket = SymbolTable::lookupNearestSymbolFrom<BucketOp>(op, name);
   if (!bucket) {
     return op->emitOpError() << "no tfm.bucket named " << name;
   }
-  return ExecOperand::state(
-      region, static_cast<int64_t>(bucket.getOffset()),
-      BufferType(DataType::F32, {static_cast<int64_t>(bucket.getElements())}));
+  return bucket;
+}
+
+/// A bucket's run of a state region as `type`, f32 or bf16, laid out as
+/// `layout`: the rank's piece of it if that cuts it over dp.
+static ExecOperand bucketState(BucketOp bucket, StringRef region, DataType type,
+                               dist::LayoutAttr layout) {
+  auto offset = static_cast<int64_t>(bucket.getOffset());
+  auto elements = static_cast<int64_t>(bucket.getElements());
+  const auto pieces = static_cast<int64_t>(bucket.getPieces());
+  const bool cut =
+      layout && layout.getLayout().shardedDim(mega::Axis::Dp) >= 0;
+  const bool owned = region == "moments" || region == "variances";
+  if (region == "weights") {
+    offset = static_cast<int64_t>(*bucket.getComputeOffset());
+  }
+  if (owned) {
+    offset /= pieces;
+  }
+  if (owned || cut) {
+    elements /= pieces;
+  }
+  ExecOperand operand =
+      ExecOperand::state(region, offset, BufferType(type, {elements}));
+  operand.layout = layout;
+  if (cut && !owned) {
+    operand.cutOver = mega::Axis::Dp;
+  }
+  return operand;
 }
 
 LogicalResult BucketGradientOp::lowerToExec(ExecContext &) {
@@ -24,48 +48,91 @@ LogicalResult BucketGradientOp::lowerToExec(ExecContext &) {
   return success();
 }
 
+BucketOp mega::tfm::bucketOfGradient(Value gradient) {
+  while (Operation *op = gradient.getDefiningOp()) {
+    if (auto source = dyn_cast<BucketGradientOp>(op)) {
+      return SymbolTable::lookupNearestSymbolFrom<BucketOp>(
+          source, source.getBucketAttr());
+    }
+    if (!isa<dist::DistDialect>(op->getDialect())) {
+      break;
+    }
+    gradient = op->getOperand(0);
+  }
+  return {};
+}
+
+ExecOperand mega::tfm::bucketGradient(BucketOp bucket, Value gradient) {
+  return bucketState(bucket, "gradients", DataType::F32,
+                     dist::layoutOf(gradient.getType()));
+}
+
 LogicalResult ZeroGradientOp::lowerToExec(ExecContext &context) {
-  auto gradient = bucketState(*this, getBucketAttr(), "gradients");
-  if (failed(gradient)) {
+  auto bucket = findBucket(*this, getBucketAttr());
+  if (failed(bucket)) {
     return failure();
   }
-  context.launch(Kernel::Zero, {*gradient});
+  context.launch(Kernel::Zero,
+                 {bucketState(*bucket, "gradients", DataType::F32, {})});
   return success();
 }
 
 LogicalResult AdamWOp::lowerToExec(ExecContext &context) {
+  auto bucket = findBucket(*this, getBucketAttr());
+  if (failed(bucket)) {
+    return failure();
+  }
   SmallVector<ExecOperand> operands;
   for (StringRef region : {"parameters", "gradients", "moments", "variances"}) {
-    auto state = bucketState(*this, getBucketAttr(), region);
-    if (failed(state)) {
-      return failure();
-    }
-    operands.push_back(*state);
+    operands.push_back(bucketState(*bucket, region, DataType::F32,
+                                   dist::layoutOf(getGradient().getType())));
   }
   operands.emplace_back(getScale());
-  auto bucket =
-      SymbolTable::lookupNearestSymbolFrom<BucketOp>(*this, getBucketAttr());
-  context.launch(Kernel::AdamW, operands, {bucket.getDecay() ? 1 : 0});
+  context.launch(Kernel::AdamW, operands, {bucket->getDecay() ? 1 : 0});
   return success();
 }
 
 LogicalResult RoundWeightsOp::lowerToExec(ExecContext &context) {
-  auto parameters = bucketState(*this, getBucketAttr(), "parameters");
-  if (failed(parameters)) {
+  auto bucket = findBucket(*this, getBucketAttr());
+  if (failed(bucket)) {
     return failure();
   }
-  auto bucket =
-      SymbolTable::lookupNearestSymbolFrom<BucketOp>(*this, getBucketAttr());
-  if (!bucket.getCompute()) {
+  if (!bucket->getCompute()) {
     return emitOpError() << getBucketAttr() << " has no compute type";
   }
+  const dist::LayoutAttr layout = getLayoutAttr();
+  context.launch(Kernel::Cast,
+                 {bucketState(*bucket, "parameters", DataType::F32, layout),
+                  bucketState(*bucket, "weights", DataType::BF16, layout)});
+  return success();
+}
+
+LogicalResult GatherWeightsOp::lowerToExec(ExecContext &context) {
+  auto bucket = findBucket(*this, getBucketAttr());
+  if (failed(bucket)) {
+    return failure();
+  }
+  const bool copied = bucket->getCompute().has_value();
+  const StringRef region = copied ? "weights" : "parameters";
+  const DataType type = copied ? DataType::BF16 : DataType::F32;
+  Layout whole = getLayoutAttr().getLayout();
+  // dp is the minor-most axis of the vector.
+  Layout::Dimension &axes = whole.dims[0];
+  --axes.count;
+  axes.axes[axes.count] = {};
+  whole.rank = axes.count == 0 ? 0 : 1;
   context.launch(
-      Kernel::Cast,
-      {*parameters,
-       ExecOperand::state(
-           "weights", static_cast<int64_t>(*bucket.getComputeOffset()),
-           BufferType(DataType::BF16,
-                      {static_cast<int64_t>(bucket.getElements())}))});
+      Kernel::AllGather,
+      {bucketState(*bucket, region, type, getLayoutAttr()),
+       bucketState(*bucket, region, type,
+                   dist::LayoutAttr::get(getContext(), whole)),
+       ExecOperand::scratchBuffer(BufferType(type, {1}))},
+      {context.groupOf(mega::Axis::Dp), 0});
+  return success();
+}
+
+LogicalResult ReadCounterOp::lowerToExec(ExecContext &) {
+  // LowerToExec knows where counters are.
   return success();
 }
 
@@ -76,9 +143,9 @@ LogicalResult AccumulateGradientOp::lowerToExec(ExecContext &context) {
 
 LogicalResult RecordOp::lowerToExec(ExecContext &context) {
   if (getAdd()) {
-    context.launch(
-        Kernel::Accumulate,
-        {getValue(), ExecOperand::counter(getCounter(), kScalarF64)});
+    ExecOperand counter = ExecOperand::counter(getCounter(), kScalarF64);
+    counter.layout = dist::layoutOf(getValue().getType());
+    context.launch(Kernel::Accumulate, {getValue(), counter});
   } else {
     context.record(getValue(), getCounter());
   }
@@ -103,19 +170,50 @@ LogicalResult LossSeedOp::lowerToExec(ExecContext &context) {
   return success();
 }
 
-LogicalResult SumSquaresOp::lowerToExec(ExecContext &context) {
+LogicalResult SumSquaresOp::verify() {
+  const auto cutsOrSums = [](Type type, bool sums) {
+    const dist::LayoutAttr attr = dist::layoutOf(type);
+    unsigned axes = 0;
+    for (int i = 0; attr && i < kAxisCount; ++i) {
+      const auto axis = static_cast<mega::Axis>(i);
+      const State state = attr.getLayout().state(axis);
+      axes |= (state == (sums ? State::Partial : State::Shard) ? 1u : 0u) << i;
+    }
+    return axes;
+  };
+  const unsigned sums = cutsOrSums(getResult().getType(), true);
   for (auto [index, gradient] : llvm::enumerate(getGradients())) {
-    auto source = gradient.getDefiningOp<BucketGradientOp>();
-    if (!source) {
+    const dist::LayoutAttr attr = dist::layoutOf(gradient.getType());
+    const bool whole = !attr || (attr.getLayout().partial == 0 &&
+                                 attr.getLayout().replicated == 0);
+    if (!whole || cutsOrSums(gradient.getType(), false) != sums) {
+      return emitOpError() << "gradient " << index << " is "
+                           << gradient.getType() << " for a sum "
+                           << getResult().getType()
+                           << "; it must be cut where the sum is partial, and "
+                              "invariant elsewhere";
+    }
+  }
+  if (getOnto() && getOnto().getType() != getResult().getType()) {
+    return emitOpError() << "adds " << getResult().getType() << " to "
+                         << getOnto().getType();
+  }
+  return success();
+}
+
+LogicalResult SumSquaresOp::lowerToExec(ExecContext &context) {
+  if (getOnto()) {
+    context.onto(getResult(), getOnto());
+  }
+  for (auto [index, gradient] : llvm::enumerate(getGradients())) {
+    BucketOp bucket = bucketOfGradient(gradient);
+    if (!bucket) {
       return emitOpError() << "operand " << index
-                           << " is no tfm.bucket_gradient";
+                           << " is no gradient of a bucket";
     }
-    auto state = bucketState(*this, source.getBucketAttr(), "gradients");
-    if (failed(state)) {
-      return failure();
-    }
-    context.launch(Kernel::SumSquares, {*state, getResult()},
-                   {index == 0 ? 0 : 1});
+    context.launch(Kernel::SumSquares,
+                   {bucketGradient(bucket, gradient), getResult()},
+                   {index == 0 && !getOnto() ? 0 : 1});
   }
   return success();
 }

@@ -365,6 +365,23 @@ ExecOperand ExecOperand::state(StringRef region, int64_t offset,
   return operand;
 }
 
+ExecInteger mega::tfm::pieceStart(ExecContext &context, Value value, int dim) {
+  ExecInteger start(0);
+  const dist::LayoutAttr layout = dist::layoutOf(value.getType());
+  if (!layout) {
+    return start;
+  }
+  const Layout::Dimension axes =
+      layout.getLayout().dims[static_cast<size_t>(dim)];
+  int64_t extent = tensor(value).getDimSize(dim);
+  for (int i = axes.count; i-- > 0;) {
+    const mega::Axis axis = axes.axes[static_cast<size_t>(i)];
+    start.terms.push_back({axis, extent});
+    extent *= context.mesh().size(axis);
+  }
+  return start;
+}
+
 ExecOperand ExecOperand::counter(StringRef name, BufferType type) {
   ExecOperand operand;
   operand.kind = Kind::Counter;

@@ -2,6 +2,7 @@
 #ifndef MEGA_DIALECTS_TFM_TFMTRAININGOPS
 #define MEGA_DIALECTS_TFM_TFMTRAININGOPS
 
+include "dialects/dist/DistAttrs.td"
 include "dialects/tfm/TfmDialect.td"
 
 //===----------------------------------------------------------------------===//
@@ -517,15 +518,20 @@ def Tfm_BucketOp : Tfm_Op<"bucket", [
     tfm.bucket @decayed decay elements(32768) at(0) compute(bf16, 0) {
     }
     ```
+
+    Sizes and offsets are those of one rank. With `pieces(4)` moments and
+    variances hold one of 4 equal pieces, that of the rank's coordinate on dp.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, UnitAttr:$decay,
                        I64Attr:$elements, I64Attr:$offset,
                        OptionalAttr<TypeAttr>:$compute,
-                       OptionalAttr<I64Attr>:$compute_offset);
+                       OptionalAttr<I64Attr>:$compute_offset,
+                       DefaultValuedOptionalAttr<I64Attr, "1">:$pieces);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     $sym_name (`decay` $decay^)? `elements` `(` $elements `)`
     `at` `(` $offset `)` (`compute` `(` $compute^ `,` $compute_offset `)`)?
+    (`pieces` `(` $pieces^ `)`)?
     attr-dict-with-keyword $body
   }];
   let extraClassDeclaration = [{
@@ -575,7 +581,9 @@ def Tfm_BucketGradientOp : Tfm_StepOp<"bucket_gradient", [Pure]> {
   let summary = "The gradient of a bucket";
   let description = [{
     All its members' gradients as one vector, padding included, which is zero
-    and so changes no norm.
+    and so changes no norm. Its layout is the dual of that of the parameters:
+    cut where they are (the vector is then what all ranks hold), partial where
+    they are replicated.
   }];
   let arguments = (ins FlatSymbolRefAttr:$bucket);
   let results = (outs TensorRankOf<[F32], [1]>:$result);
@@ -589,16 +597,26 @@ def Tfm_ZeroGradientOp : Tfm_StepOp<"zero_gradient"> {
   let assemblyFormat = "$bucket attr-dict";
 }
 
-def Tfm_SumSquaresOp : Tfm_StepOp<"sum_squares", [Pure]> {
+def Tfm_SumSquaresOp : Tfm_StepOp<"sum_squares", [
+    Pure, AttrSizedOperandSegments]> {
   let summary = "Sum of squares over several gradients, in f64";
   let description = [{
     The square of the global gradient norm, over all parameters, before
-    clipping.
+    clipping. With `onto` it is added to a sum of the same layout, whose memory
+    it takes over.
+
+    **Constraints**
+    - (SS1) gradients are invariant or cut on every axis, all alike; the result,
+      and what it is added to, is partial over the axes that cut them.
   }];
-  let arguments = (ins Variadic<TensorRankOf<[F32], [1]>>:$gradients);
+  let arguments = (ins Variadic<TensorRankOf<[F32], [1]>>:$gradients,
+                       Optional<Tfm_SquareSum>:$onto);
   let results = (outs Tfm_SquareSum:$result);
-  let assemblyFormat =
-    "$gradients attr-dict `:` type($gradients) `->` type($result)";
+  let assemblyFormat = [{
+    $gradients (`onto` $onto^ `:` type($onto))? attr-dict
+    `:` type($gradients) `->` type($result)
+  }];
+  let hasVerifier = 1;
 }
 
 def Tfm_ClipScaleOp : Tfm_StepOp<"clip_scale", [Pure]> {
@@ -631,16 +649,39 @@ def Tfm_AdamWOp : Tfm_StepOp<"adamw"> {
     "$bucket `,` $gradient `,` $scale attr-dict `:` type($gradient) `,` type($scale)";
 }
 
+def Tfm_GatherWeightsOp : Tfm_StepOp<"gather_weights"> {
+  let summary = "Gathers the pieces of a bucket's parameters over dp";
+  let description = [{
+    After the optimizer updated one piece per replica, laid out as `from` says:
+    an all_gather in place, of the copy to compute with if the bucket has one,
+    else of the parameters.
+
+    **Constraints**
+    - (GW1) the bucket has more than one piece.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$bucket, Dist_LayoutAttr:$layout);
+  let assemblyFormat = "$bucket `from` $layout attr-dict";
+}
+
+def Tfm_ReadCounterOp : Tfm_StepOp<"read_counter", [Pure]> {
+  let summary = "A counter's value";
+  let description = "What tfm.record kept, in the layout of what it kept.";
+  let arguments = (ins StrAttr:$counter);
+  let results = (outs Tfm_Tensor:$result);
+  let assemblyFormat = "$counter attr-dict `:` type($result)";
+}
+
 def Tfm_RoundWeightsOp : Tfm_StepOp<"round_weights"> {
   let summary = "Makes the copy of a bucket's parameters to compute with";
   let description = [{
-    Rounds the parameters of a bucket with a compute type to it, nearest even.
+    Rounds the parameters of a bucket with a compute type to it, nearest even:
+    the rank's piece, if the layout cuts them over dp.
 
     **Constraints**
     - (RW1) the bucket has a compute type.
   }];
-  let arguments = (ins FlatSymbolRefAttr:$bucket);
-  let assemblyFormat = "$bucket attr-dict";
+  let arguments = (ins FlatSymbolRefAttr:$bucket, Dist_LayoutAttr:$layout);
+  let assemblyFormat = "$bucket `in` $layout attr-dict";
 }
 
 def Tfm_RecordOp : Tfm_StepOp<"record"> {

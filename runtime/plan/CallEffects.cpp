@@ -2,6 +2,7 @@
 #include "runtime/plan/CallEffects.h"
 
 #include "runtime/plan/LogicalParameters.h"
+#include "runtime/plan/PlanLayouts.h"
 
 #include <algorithm>
 
@@ -298,7 +299,7 @@ std::vector<Touch> touchesOf(const plan::Plan &plan, uint32_t programIndex,
     touch.perRun = argument || call.count() == 1
                        ? 0
                        : buffer.per_instance() + buffer.per_frame();
-    touch.type = bufferType(buffer);
+    touch.type = wholeType(plan, buffer);
     touch.box = Box::of(touch.type, place.offset);
     touch.access = resolvedAccess(spec, static_cast<int>(i), integers);
     touch.kernel = kernel;

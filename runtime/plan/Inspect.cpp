@@ -1,9 +1,11 @@
 //===- Inspect.cpp - A plan as text ---------------------------------------===//
 #include "runtime/plan/Inspect.h"
 
+#include "runtime/plan/Communication.h"
 #include "runtime/plan/Kernels.h"
 #include "runtime/plan/Layout.h"
 #include "runtime/plan/LogicalParameters.h"
+#include "runtime/plan/PlanLayouts.h"
 #include "runtime/plan/Report.h"
 
 #include <iterator>
@@ -28,6 +30,10 @@ std::string address(const plan::Plan &plan, const plan::Buffer &buffer) {
       inside += fmt::format(" + {}{}", stride, letter);
     }
   }
+  if (buffer.per_coordinate() != 0) {
+    inside += fmt::format(" + {}*{}", buffer.per_coordinate(),
+                          name(static_cast<Axis>(buffer.axis())));
+  }
   return fmt::format(
       "{}[{}]", text(plan.regions()->Get(buffer.region())->name()), inside);
 }
@@ -42,12 +48,7 @@ void printIdentity(Out out, const LoadedPlan &loaded) {
                  plan.version(), plan.schema());
   fmt::format_to(out, "compiler    {}\n", text(plan.compiler()));
   fmt::format_to(out, "options     {}\n", text(plan.options()));
-  std::string mesh;
-  for (const plan::Axis &axis : elements(plan.mesh())) {
-    fmt::format_to(std::back_inserter(mesh), "{}{} = {}",
-                   mesh.empty() ? "" : ", ",
-                   name(static_cast<Axis>(axis.name())), axis.size());
-  }
+  const std::string mesh = meshText(plan);
   fmt::format_to(out, "mesh        {}\n", mesh.empty() ? "one rank" : mesh);
   fmt::format_to(out,
                  "batch       {} sequences per step, {} per micro-batch, {} "
@@ -80,6 +81,19 @@ void printMemory(Out out, const plan::Plan &plan) {
   }
 }
 
+void printCommunication(Out out, const plan::Plan &plan) {
+  for (uint32_t e = 0; e < length(plan.entry_points()); ++e) {
+    const plan::EntryPoint &entry = *plan.entry_points()->Get(e);
+    for (const CommunicationTotal &total : communicationOf(plan, entry)) {
+      fmt::format_to(
+          out, "  {:<6} {:<9} {:<15} {:<8} {:>8} x {:>14} bytes\n",
+          text(entry.name()), plan::EnumNameActionKind(total.phase),
+          kernelSpec(total.kernel).name, total.axes, total.count,
+          total.bytes / std::max<uint64_t>(total.count, 1));
+    }
+  }
+}
+
 void printParameters(Out out, const plan::Plan &plan) {
   fmt::format_to(out, "\nparameters: {} ({})\n", plan.parameter_count(),
                  humanCount(plan.parameter_count()));
@@ -100,8 +114,11 @@ void printParameters(Out out, const plan::Plan &plan) {
             ? first
             : fmt::format("{} .. {}", first,
                           logicalName(parameter, parameter.count() - 1));
-    fmt::format_to(out, "  {:<48} {:>14}  {}{}\n", names, shape, initial,
-                   parameter.decay() ? "  decay" : "");
+    const Layout layout = layoutOf(plan, *parameter.weight());
+    fmt::format_to(out, "  {:<48} {:>14}  {}{}{}\n", names, shape, initial,
+                   parameter.decay() ? "  decay" : "",
+                   layout.isInvariant() ? ""
+                                        : fmt::format("  <{}>", layout.str()));
   }
 }
 
@@ -194,8 +211,15 @@ std::string launchText(const plan::Plan &plan, const plan::Function &function,
   }
   std::string attributes;
   for (size_t i = 0; i < spec.integers.size(); ++i) {
-    attributes += fmt::format(
-        " {}", elements(function.integers())[launch.first_integer() + i]);
+    const uint32_t index = launch.first_integer() + static_cast<uint32_t>(i);
+    attributes +=
+        fmt::format(" {}", elements(function.integers())[index]);
+    for (const plan::CoordinateTerm &term : elements(function.terms())) {
+      if (term.integer() == index) {
+        attributes += fmt::format("+{}*{}", term.coefficient(),
+                                  name(static_cast<Axis>(term.axis())));
+      }
+    }
   }
   for (size_t i = 0; i < spec.floats.size(); ++i) {
     attributes += fmt::format(
@@ -232,6 +256,10 @@ std::string inspectText(const LoadedPlan &loaded) {
   const Out out(all);
   printIdentity(out, loaded);
   printMemory(out, loaded.root());
+  if (length(loaded.root().groups()) > 0) {
+    fmt::format_to(out, "\ncommunication of a rank, per step (mean sizes)\n");
+    printCommunication(out, loaded.root());
+  }
   printParameters(out, loaded.root());
   printFunctions(out, loaded.root());
   printPrograms(out, loaded.root());

@@ -1,4 +1,5 @@
 //===- InspectJson.cpp - A plan as JSON -----------------------------------===//
+#include "runtime/plan/Communication.h"
 #include "runtime/plan/Inspect.h"
 #include "runtime/plan/Kernels.h"
 #include "runtime/plan/Layout.h"
@@ -173,6 +174,21 @@ Json lossJson(const plan::Plan &plan) {
 
 std::string inspectJson(const LoadedPlan &loaded) {
   const plan::Plan &plan = loaded.root();
+  Json communication = Json::array();
+  for (uint32_t e = 0; e < length(plan.entry_points()); ++e) {
+    const plan::EntryPoint &entry = *plan.entry_points()->Get(e);
+    for (const CommunicationTotal &total : communicationOf(plan, entry)) {
+      communication.push_back(
+          {{"entry_point", text(entry.name())},
+           {"phase", plan::EnumNameActionKind(total.phase)},
+           {"collective", kernelSpec(total.kernel).name},
+           {"axes", total.axes},
+           {"ranks", total.size},
+           {"count", total.count},
+           {"bytes", total.bytes},
+           {"sent_bytes", total.sentBytes()}});
+    }
+  }
   Json mesh = Json::object();
   for (const plan::Axis &axis : elements(plan.mesh())) {
     mesh[std::string(name(static_cast<Axis>(axis.name())))] = axis.size();
@@ -191,6 +207,7 @@ std::string inspectJson(const LoadedPlan &loaded) {
                      {"vocabulary", plan.vocabulary()},
                      {"flops_per_step", plan.flops_per_step()},
                      {"memory", memoryJson(plan)},
+                     {"communication", std::move(communication)},
                      {"parameter_count", plan.parameter_count()},
                      {"parameters", parametersJson(plan)},
                      {"functions", functionsJson(plan)},

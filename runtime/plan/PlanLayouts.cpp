@@ -38,6 +38,16 @@ Layout layoutOf(const plan::Plan &plan, const plan::Buffer &buffer) {
   return layouts.empty() ? Layout() : layoutOf(layouts[buffer.layout()]);
 }
 
+BufferType wholeType(const plan::Plan &plan, const plan::Buffer &buffer) {
+  BufferType type = bufferType(buffer);
+  if (buffer.per_coordinate() != 0) {
+    // A contiguous vector (PlanCheck).
+    type.dims[0] *= meshOf(plan).size(static_cast<Axis>(buffer.axis()));
+    type.rowStride = type.rowSize();
+  }
+  return type;
+}
+
 GroupPlace placeIn(const plan::Group &group, const Mesh &mesh, int64_t rank) {
   GroupPlace result{0, 1};
   for (int i = 0; i < group.count(); ++i) {

@@ -22,6 +22,10 @@ Layout layoutOf(const plan::Layout &layout);
 /// The layout a buffer names; invariant in a plan without layouts.
 Layout layoutOf(const plan::Plan &plan, const plan::Buffer &buffer);
 
+/// The type of all pieces of a buffer that holds one (Buffer.per_coordinate),
+/// else its own.
+BufferType wholeType(const plan::Plan &plan, const plan::Buffer &buffer);
+
 /// Where a rank is in a group: its coordinates on the group's axes as digits,
 /// the first axis being the major one.
 struct GroupPlace {

@@ -1,6 +1,7 @@
 #include "runtime/plan/Report.h"
 
-#include "runtime/plan/Kernels.h"
+#include "runtime/plan/Communication.h"
+#include "runtime/plan/PlanLayouts.h"
 
 #include <fmt/format.h>
 
@@ -61,7 +62,8 @@ uint64_t modelFlops(const plan::Plan &plan) {
       }
     }
   }
-  return flops;
+  // Functions count what one rank computes.
+  return flops * static_cast<uint64_t>(meshOf(plan).ranks());
 }
 
 namespace {
@@ -134,6 +136,38 @@ void reportScratch(const plan::Plan &plan, std::string &out) {
   }
 }
 
+void reportCommunication(const plan::Plan &plan, std::string &out) {
+  const auto totals = communicationOf(plan, *plan.entry_points()->Get(0));
+  if (totals.empty()) {
+    return;
+  }
+  auto to = std::back_inserter(out);
+  fmt::format_to(to, "communication of a rank, per step\n");
+  fmt::format_to(to, "  {:<10}{:<16}{:<9}{:>8}{:>16}{:>13}{:>13}\n", "phase",
+                 "collective", "axes", "count", "bytes", "", "sent");
+  const auto line = [&](std::string_view phase, std::string_view collective,
+                        std::string_view axes, uint64_t count, uint64_t bytes,
+                        uint64_t sent) {
+    fmt::format_to(to, "  {:<10}{:<16}{:<9}{:>8}{:>16}{:>13}{:>13}\n", phase,
+                   collective, axes, withThousands(count), withThousands(bytes),
+                   humanBytes(bytes), humanBytes(sent));
+  };
+  uint64_t count = 0;
+  uint64_t bytes = 0;
+  uint64_t sent = 0;
+  for (const CommunicationTotal &total : totals) {
+    std::string phase = plan::EnumNameActionKind(total.phase);
+    phase[0] = static_cast<char>(
+        std::tolower(static_cast<unsigned char>(phase[0])));
+    line(phase, kernelSpec(total.kernel).name, total.axes, total.count,
+         total.bytes, total.sentBytes());
+    count += total.count;
+    bytes += total.bytes;
+    sent += total.sentBytes();
+  }
+  line("all", "", "", count, bytes, sent);
+}
+
 } // namespace
 
 std::string report(const plan::Plan &plan) {
@@ -145,19 +179,28 @@ std::string report(const plan::Plan &plan) {
                  withThousands(plan.parameter_count()),
                  humanBytes(plan.parameter_count() * 4));
   fmt::format_to(to, "sequence length   {}\n", plan.sequence_length());
-  fmt::format_to(to, "batch             {} = {} micro-batches of {}\n",
+  const Mesh mesh = meshOf(plan);
+  if (mesh.ranks() > 1) {
+    fmt::format_to(to, "ranks             {}: {}\n", mesh.ranks(),
+                   meshText(plan));
+  }
+  const int64_t replicas = mesh.size(Axis::Dp);
+  fmt::format_to(to, "batch             {} = {} micro-batches of {}{}\n",
                  plan.global_batch_size(), train->micro_batches(),
-                 plan.micro_batch_size());
+                 plan.micro_batch_size(),
+                 replicas == 1 ? "" : fmt::format(" on {} replicas", replicas));
   const uint64_t tokens =
       uint64_t{plan.global_batch_size()} * plan.sequence_length();
   fmt::format_to(to, "tokens of a step  {}\n", withThousands(tokens));
   const auto flops = static_cast<double>(modelFlops(plan));
   fmt::format_to(to,
                  "FLOPs of a step   {:.6e} ({:.6e} per token), executed "
-                 "{:.6e}\n",
+                 "{:.6e}{}\n",
                  flops, flops / static_cast<double>(tokens),
-                 static_cast<double>(plan.flops_per_step()));
+                 static_cast<double>(plan.flops_per_step()),
+                 mesh.ranks() == 1 ? "" : " by each rank");
   reportMemory(plan, out);
+  reportCommunication(plan, out);
   reportScratch(plan, out);
   return out;
 }

@@ -29,9 +29,10 @@ StatusOr<Uses> usesOf(const VerifierContext &context,
           } else if (kind == plan::ActionKind::Forward &&
                      touch.access == Access::ReadWrite) {
             ++uses.forwardAdds;
-          } else {
+          } else if (kind != plan::ActionKind::Finish || !touch.inPlace ||
+                     touch.kernel != Kernel::AllReduce) {
             return badInput("{} overwrites it: a prologue sets it, a forward "
-                            "adds to it",
+                            "adds to it, a finish reduces it in place",
                             describe(context.plan, touch.site));
           }
           return Status::ok();

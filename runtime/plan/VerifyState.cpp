@@ -204,9 +204,12 @@ struct Roles {
 
 Status verifyWrite(const VerifierContext &context, const Roles &roles,
                    plan::ActionKind kind, const Touch &touch, const Box &box) {
-  const bool adamw =
-      touch.kernel == Kernel::AdamW && kind == plan::ActionKind::Finish;
-  if (Roles::touches(roles.weights, touch, box) &&
+  const bool finish = kind == plan::ActionKind::Finish;
+  const bool adamw = touch.kernel == Kernel::AdamW && finish;
+  // Pieces of parameters and of their copies.
+  const bool gathers =
+      touch.kernel == Kernel::AllGather && finish && touch.inPlace;
+  if (Roles::touches(roles.weights, touch, box) && !gathers &&
       !(adamw && touch.site.operand == 0)) {
     return badInput("{} writes parameters, which only adamw in a finish may",
                     describe(context.plan, touch.site));
@@ -216,10 +219,9 @@ Status verifyWrite(const VerifierContext &context, const Roles &roles,
                     "finish may",
                     describe(context.plan, touch.site));
   }
-  const bool rounds =
-      touch.kernel == Kernel::Cast &&
-      (kind == plan::ActionKind::Setup || kind == plan::ActionKind::Finish);
-  if (Roles::touches(roles.copies, touch, box) && !rounds) {
+  const bool rounds = touch.kernel == Kernel::Cast &&
+                      (kind == plan::ActionKind::Setup || finish);
+  if (Roles::touches(roles.copies, touch, box) && !rounds && !gathers) {
     return badInput("{} writes compute copies of parameters, which only cast "
                     "in a setup or finish may",
                     describe(context.plan, touch.site));
@@ -231,9 +233,11 @@ Status verifyWrite(const VerifierContext &context, const Roles &roles,
       kind == plan::ActionKind::Prologue && touch.kernel == Kernel::Zero;
   const bool adds =
       kind == plan::ActionKind::Backward && touch.access == Access::ReadWrite;
-  if (!zeroes && !adds) {
+  const bool reduces =
+      isCollective(touch.kernel) && finish && touch.inPlace;
+  if (!zeroes && !adds && !reduces) {
     return badInput("{} overwrites gradients: a prologue zeroes them, a "
-                    "backward adds to them",
+                    "backward adds to them, a finish reduces them in place",
                     describe(context.plan, touch.site));
   }
   return Status::ok();
@@ -248,7 +252,8 @@ Status verifyRead(const VerifierContext &context, const Roles &roles,
   }
   const bool finish =
       kind == plan::ActionKind::Finish &&
-      (touch.kernel == Kernel::SumSquares || touch.kernel == Kernel::AdamW);
+      (touch.kernel == Kernel::SumSquares || touch.kernel == Kernel::AdamW ||
+       isCollective(touch.kernel));
   if (touch.access == Access::Read && !finish &&
       Roles::touches(roles.gradients, touch, box)) {
     return badInput("{} reads gradients before they are complete",

@@ -32,6 +32,22 @@ static cl::opt<int64_t>
     globalBatch("global-batch-size", cl::value_desc("G"), cl::init(0),
                 cl::desc("rows of a step (4 micro-batches)"),
                 cl::cat(category));
+static cl::opt<int64_t> tensorParallel(
+    "tp", cl::value_desc("N"), cl::init(1),
+    cl::desc("tensor-parallel degree: ranks that share every layer (1)"),
+    cl::cat(category));
+static cl::opt<int64_t> dataParallel(
+    "dp", cl::value_desc("N"), cl::init(1),
+    cl::desc("data-parallel degree: replicas that share the batch (1)"),
+    cl::cat(category));
+static cl::opt<bool> sequenceParallel(
+    "sp",
+    cl::desc("cut activations between layers along the sequence over tp"),
+    cl::cat(category));
+static cl::opt<int64_t>
+    zero("zero", cl::value_desc("0|1"), cl::init(0),
+         cl::desc("1: every replica keeps a piece of the optimizer state (0)"),
+         cl::cat(category));
 namespace {
 enum class Precision { Fp32, Bf16 };
 enum class Recompute { None, Selective, Full };
@@ -77,6 +93,34 @@ static int finishOutput() {
   return fail(ioError("cannot write to standard output: {}", reason));
 }
 
+static Status checkDegrees() {
+  constexpr int64_t kMaxRanks = 1 << 20;
+  for (const auto &[flag, value] :
+       {std::pair("--tp", int64_t{tensorParallel}),
+        std::pair("--dp", int64_t{dataParallel})}) {
+    if (value < 1 || value > kMaxRanks) {
+      return makeError(Code::Failed, "{} {} is not between 1 and {}", flag,
+                       value, kMaxRanks);
+    }
+  }
+  if (tensorParallel * dataParallel > kMaxRanks) {
+    return makeError(Code::Failed,
+                     "--tp {} times --dp {} makes {} ranks, at most {} are "
+                     "supported",
+                     int64_t{tensorParallel}, int64_t{dataParallel},
+                     tensorParallel * dataParallel, kMaxRanks);
+  }
+  if (sequenceParallel && tensorParallel == 1) {
+    return makeError(Code::Failed, "--sp cuts the sequence over --tp, which is "
+                                   "1; give --tp 2 or more, or leave --sp out");
+  }
+  if (zero < 0 || zero > 1) {
+    return makeError(Code::Failed, "--zero {} is neither 0 nor 1",
+                     int64_t{zero});
+  }
+  return Status::ok();
+}
+
 static int run() {
   CompileRequest request;
   constexpr int64_t kDefaultMicroBatches = 4;
@@ -97,23 +141,31 @@ static int run() {
     return fail(makeError(Code::Failed, "--seq-length {} is not positive",
                           int64_t{sequence}));
   }
-  const int64_t total =
-      globalBatch == 0 ? rows * kDefaultMicroBatches : int64_t{globalBatch};
-  if (total % rows != 0) {
-    const int64_t below = total / rows * rows;
+  if (const Status status = checkDegrees(); !status.isOk()) {
+    return fail(status);
+  }
+  // One micro-batch of all replicas.
+  const int64_t together = rows * dataParallel;
+  const int64_t total = globalBatch == 0 ? together * kDefaultMicroBatches
+                                         : int64_t{globalBatch};
+  if (total % together != 0) {
+    const int64_t below = total / together * together;
     return fail(makeError(
         Code::Failed,
-        "--global-batch-size {} is not a multiple of --micro-batch-size {} "
+        "--global-batch-size {} is not a multiple of --micro-batch-size {}{} "
         "(nearest: {}{})",
-        total, rows, below == 0 ? "" : fmt::format("{}, ", below),
-        below + rows));
+        total, rows,
+        dataParallel == 1
+            ? ""
+            : fmt::format(" times --dp {}", int64_t{dataParallel}),
+        below == 0 ? "" : fmt::format("{}, ", below), below + together));
   }
   constexpr int64_t kMaxMicroBatches = 1 << 20;
-  if (total / rows > kMaxMicroBatches) {
+  if (total / together > kMaxMicroBatches) {
     return fail(makeError(Code::Failed,
                           "--global-batch-size {} makes {} micro-batches, at "
                           "most {} are supported",
-                          total, total / rows, kMaxMicroBatches));
+                          total, total / together, kMaxMicroBatches));
   }
   const std::string precisionName =
       precision == Precision::Bf16 ? "bf16" : "fp32";
@@ -121,8 +173,15 @@ static int run() {
                                     : recompute == Recompute::Selective
                                         ? "selective"
                                         : "none";
-  request.options = {sequence, rows, total / rows, precisionName,
-                     recomputeName};
+  request.options = {.sequence = sequence,
+                     .microBatch = rows,
+                     .microBatches = total / together,
+                     .precision = precisionName,
+                     .recompute = recomputeName,
+                     .tp = tensorParallel,
+                     .dp = dataParallel,
+                     .sequenceParallel = sequenceParallel,
+                     .zero = zero};
   request.flags =
       fmt::format("--micro-batch-size {} --global-batch-size {}", rows, total);
   if (sequence != 0) {
@@ -133,6 +192,18 @@ static int run() {
   }
   if (recompute != Recompute::None) {
     request.flags += " --recompute " + recomputeName;
+  }
+  if (tensorParallel != 1) {
+    request.flags += fmt::format(" --tp {}", int64_t{tensorParallel});
+  }
+  if (dataParallel != 1) {
+    request.flags += fmt::format(" --dp {}", int64_t{dataParallel});
+  }
+  if (sequenceParallel) {
+    request.flags += " --sp";
+  }
+  if (zero != 0) {
+    request.flags += fmt::format(" --zero {}", int64_t{zero});
   }
   request.dumpDirectory = dumpDirectory;
 
@@ -198,6 +269,7 @@ int main(int argc, char **argv) {
           "  megac examples/gpt2-tiny.mlir --micro-batch-size 4 --report\n"
           "  megac examples/llama3-8b.mlir --seq-length 4096 -o llama.mega\n"
           "  megac model.mlir --precision bf16 --recompute selective\n"
+          "  megac model.mlir --tp 4 --sp --dp 2 --zero 1 -o model.mega\n"
           "  megac model.mlir --dump-ir /tmp/ir\n\n"
           "Exit codes: 0 ok, 1 model or configuration rejected, 2 wrong "
           "usage,\n"
