@@ -156,7 +156,10 @@ void RendezvousServer::Loop::handle(Client &client, const Json &message) {
     }
   } else if (type == "ping") {
     client.state = stateFrom(message);
-    client.connection.send({{"type", "pong"}});
+    const Client *root = find(0);
+    Json pong = toJson(root == nullptr ? RankState() : root->state);
+    pong["type"] = "pong";
+    client.connection.send(pong);
   } else if (type == "state") {
     client.state = stateFrom(message);
     client.answered = true;
