@@ -77,9 +77,8 @@ Status checkLayout(const Mesh &mesh, const plan::Layout &layout) {
     };
     MEGA_RETURN_IF_ERROR_CONTEXT(check(), "dimension {}", d);
   }
-  for (const auto &[what, mask] :
-       {std::pair("replicated", layout.replicated()),
-        std::pair("partial", layout.partial())}) {
+  for (const auto &[what, mask] : {std::pair("replicated", layout.replicated()),
+                                   std::pair("partial", layout.partial())}) {
     MEGA_RETURN_IF_ERROR(checkRange(what, mask, 0, (1 << kAxisCount) - 1));
     for (uint8_t axis = 0; axis < kAxisCount; ++axis) {
       if (mask & (1 << axis)) {
@@ -94,7 +93,8 @@ Status checkLayout(const Mesh &mesh, const plan::Layout &layout) {
 
 Status checkGroup(const Mesh &mesh, const plan::Group &group) {
   MEGA_RETURN_IF_ERROR(checkRange("reserved bytes", group.reserved(), 0, 0));
-  MEGA_RETURN_IF_ERROR(checkRange("count of axes", group.count(), 1, kAxisCount));
+  MEGA_RETURN_IF_ERROR(
+      checkRange("count of axes", group.count(), 1, kAxisCount));
   return checkAxes(mesh, *group.axes(), group.count());
 }
 
@@ -191,8 +191,8 @@ std::vector<int64_t> largestIntegers(const plan::Plan &plan,
   std::vector<int64_t> largest(integers.begin(), integers.end());
   for (const plan::CoordinateTerm &term : elements(function.terms())) {
     // At most kAxisCount terms of 2^60.
-    largest[term.integer()] += term.coefficient() *
-                               (mesh.size(static_cast<Axis>(term.axis())) - 1);
+    largest[term.integer()] +=
+        term.coefficient() * (mesh.size(static_cast<Axis>(term.axis())) - 1);
   }
   return largest;
 }

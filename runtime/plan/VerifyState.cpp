@@ -233,8 +233,7 @@ Status verifyWrite(const VerifierContext &context, const Roles &roles,
       kind == plan::ActionKind::Prologue && touch.kernel == Kernel::Zero;
   const bool adds =
       kind == plan::ActionKind::Backward && touch.access == Access::ReadWrite;
-  const bool reduces =
-      isCollective(touch.kernel) && finish && touch.inPlace;
+  const bool reduces = isCollective(touch.kernel) && finish && touch.inPlace;
   if (!zeroes && !adds && !reduces) {
     return badInput("{} overwrites gradients: a prologue zeroes them, a "
                     "backward adds to them, a finish reduces them in place",
