@@ -2,7 +2,12 @@
 
 #include "runtime/cpu/KernelList.h"
 
+#include <fmt/format.h>
+#include <openblas-serial/cblas.h>
+
 #include <iterator>
+
+#include "hwy/highway.h"
 
 namespace mega {
 namespace {
@@ -61,6 +66,13 @@ static_assert(std::size(kFunctions) == kKernelCount);
 
 KernelFunction cpuKernel(Kernel kernel) {
   return kFunctions[static_cast<size_t>(kernel)];
+}
+
+std::string cpuInstructionSet() {
+  // Highway numbers targets so that the best has the lowest bit.
+  const int64_t supported = hwy::SupportedTargets() & HWY_TARGETS;
+  return fmt::format("{}, OpenBLAS {}", hwy::TargetName(supported & -supported),
+                     openblas_get_corename());
 }
 
 } // namespace mega

@@ -9,10 +9,16 @@
 
 #include "runtime/core/Kernel.h"
 
+#include <string>
+
 namespace mega {
 
 /// Never null. Kernels compute in the calling thread and ctx.pool.
 KernelFunction cpuKernel(Kernel kernel);
+
+/// The instruction sets that kernels and GEMM use on this machine: where they
+/// differ, so do the bits of results.
+std::string cpuInstructionSet();
 
 } // namespace mega
 

@@ -7,7 +7,7 @@
 //   set key, value
 //   get key                value key, value        once it is set
 //   report {RankFailure}   failure {RankFailure}   the root cause, to all
-//   ping {RankState}       pong
+//   ping {RankState}       pong {RankState}        where rank 0 is
 //   state {RankState}      probe                   where are you?
 //   bye                    end                     all have said bye
 //

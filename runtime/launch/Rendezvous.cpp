@@ -78,6 +78,8 @@ private:
   bool welcome = false;
   bool ended = false;
   bool stopping = false;
+  /// Where rank 0 was at the last answer.
+  RankState root;
   std::function<RankState()> provider;
 
   /// Held while the callback runs; taken before the other one.
@@ -152,14 +154,14 @@ void Rendezvous::Client::run() {
         handle(message);
       }
       if (!alive && !ended && !refusal) {
-        fail({0, -1, -1, -1, Code::Unavailable,
+        fail({0, root.stage, root.step, root.action, Code::Unavailable,
               fmt::format("the connection to it is lost ({}): the process has "
                           "ended or its host cannot be reached",
                           connection.reason)});
       } else if (ready == 0 && now - heard > limits.heartbeat) {
         // Only if nothing waits to be read: this process may have been stopped.
         fail(
-            {0, -1, -1, -1, Code::Unavailable,
+            {0, root.stage, root.step, root.action, Code::Unavailable,
              fmt::format(
                  "it has not been heard of for {} s: the process is stopped or "
                  "its host cannot be reached",
@@ -193,6 +195,8 @@ void Rendezvous::Client::handle(const Json &message) {
   } else if (type == "probe") {
     sendState("state");
     connection.write();
+  } else if (type == "pong") {
+    root = stateFrom(message);
   } else if (type == "end") {
     ended = true;
   }

@@ -156,7 +156,10 @@ void RendezvousServer::Loop::handle(Client &client, const Json &message) {
     }
   } else if (type == "ping") {
     client.state = stateFrom(message);
-    client.connection.send({{"type", "pong"}});
+    const Client *root = find(0);
+    Json pong = toJson(root == nullptr ? RankState() : root->state);
+    pong["type"] = "pong";
+    client.connection.send(pong);
   } else if (type == "state") {
     client.state = stateFrom(message);
     client.answered = true;
@@ -274,7 +277,10 @@ RendezvousServer::Loop::difference(const Hello &hello) const {
 void RendezvousServer::Loop::lose(Client &client) {
   client.lost = true;
   if (client.rank >= 0 && complete && !over) {
-    announce({client.rank, -1, -1, -1, Code::Unavailable,
+    // Where it was when it last said so.
+    const RankState &state = client.state;
+    announce({client.rank, state.stage, state.step, state.action,
+              Code::Unavailable,
               fmt::format("its connection is lost ({}): the process has ended "
                           "or its host cannot be reached",
                           client.connection.reason)});

@@ -32,7 +32,7 @@ StatusOr<std::unique_ptr<Session>> Session::create(const LoadedPlan &loaded,
   session->plan = &loaded.root();
   LocalRankOptions options;
   options.seats = world.takeSeats();
-  options.threads = threads == 0 ? usableProcessors() : threads;
+  options.threads = threads;
   options.kernels = cpuKernel;
   options.fail = [&world](const RankFailure &mine) { return world.fail(mine); };
   MEGA_ASSIGN_OR_RETURN(session->ranks_,
@@ -55,6 +55,7 @@ StatusOr<std::unique_ptr<Session>> Session::create(const LoadedPlan &loaded,
       find(executor.findInput("tokens"), "input tokens", session->tokens_));
   MEGA_RETURN_IF_ERROR(
       find(executor.findInput("labels"), "input labels", session->labels_));
+  world.setState([ranks = session->ranks_.get()] { return ranks->state(); });
   session->totals.resize(length(session->plan->loss_terms()));
   StepScalars scalars;
   scalars.seed = seed;

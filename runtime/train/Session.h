@@ -25,8 +25,8 @@ int usableProcessors();
 class Session {
 public:
   /// Creates threads and memory of the ranks that `world` has here; weights are
-  /// initialised from `seed`. `threads` are those of all of them, 0: as many as
-  /// the process may use. `world` outlives the session.
+  /// initialised from `seed`. `threads` are those of all of them. `world`
+  /// outlives the session, and has finished before it ends.
   static StatusOr<std::unique_ptr<Session>>
   create(const LoadedPlan &plan, RankWorld &world, int threads, uint64_t seed);
 

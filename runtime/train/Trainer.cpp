@@ -4,6 +4,7 @@
 #include "runtime/telemetry/MetricsLog.h"
 #include "runtime/telemetry/Progress.h"
 #include "runtime/train/Prefetcher.h"
+#include "runtime/train/ProcessWorld.h"
 #include "runtime/train/Session.h"
 
 #include <sys/resource.h>
@@ -118,27 +119,55 @@ StepScalars scalarsOf(const TrainOptions &options) {
   return scalars;
 }
 
-/// The run of one process.
-Status trainIn(RankWorld &world, const LoadedPlan &loaded,
+StatusOr<std::unique_ptr<RankWorld>> openWorld(const LoadedPlan &loaded,
+                                               const RankOptions &options) {
+  if (options.launch.launcher == Launcher::None ||
+      options.launch.worldSize == 1) {
+    return RankWorld::ofThreads(loaded.root(), options.timeLimit);
+  }
+  ProcessWorldOptions processes;
+  processes.launch = options.launch;
+  processes.timeLimit = options.timeLimit;
+  processes.onListening = options.onListening;
+  return joinProcesses(loaded, processes);
+}
+
+/// Threads of this process: its share of those of the host.
+int threadsOf(const RankOptions &options) {
+  const int all = options.threads == 0 ? usableProcessors() : options.threads;
+  const int size = options.launch.localSize;
+  return std::max(1, all / size + (options.launch.localRank < all % size));
+}
+
+/// Opens a session in `world`, calls run(session), which returns a Status, and
+/// ends the world before the session: other ranks may still need its data.
+template <typename Run>
+Status runIn(const LoadedPlan &loaded, const RankOptions &options,
+             uint64_t seed, Run &&run) {
+  MEGA_ASSIGN_OR_RETURN(const std::unique_ptr<RankWorld> world,
+                        openWorld(loaded, options));
+  auto session = Session::create(loaded, *world, threadsOf(options), seed);
+  return world->finish(session.isOk() ? run(**session)
+                                      : std::move(session).takeStatus());
+}
+
+Status trainIn(Session &session, const LoadedPlan &loaded,
                const TrainOptions &options) {
   MEGA_ASSIGN_OR_RETURN(const LearningRate learningRate,
                         LearningRate::create(options.learningRate));
-  MEGA_ASSIGN_OR_RETURN(
-      const std::unique_ptr<Session> session,
-      Session::create(loaded, world, options.threads, options.seed));
-  const bool root = session->isRoot();
+  const bool root = session.isRoot();
   for (const DumpRequest &dump : options.dumps) {
     if (root) {
       MEGA_RETURN_IF_ERROR_CONTEXT(prepareDump(dump), "--dump");
     }
   }
-  MEGA_ASSIGN_OR_RETURN(const BatchLoader loader,
-                        session->openData(options.data, options.seed,
-                                          options.ignoreToken, false));
+  MEGA_ASSIGN_OR_RETURN(
+      const BatchLoader loader,
+      session.openData(options.data, options.seed, options.ignoreToken, false));
   std::optional<BatchLoader> valid;
   if (const DataSource source = validation(options); !source.empty()) {
-    MEGA_ASSIGN_OR_RETURN(valid, session->openData(source, options.seed,
-                                                   options.ignoreToken, true));
+    MEGA_ASSIGN_OR_RETURN(valid, session.openData(source, options.seed,
+                                                  options.ignoreToken, true));
   }
   std::optional<MetricsLog> log;
   if (root && !options.logFile.empty()) {
@@ -147,19 +176,19 @@ Status trainIn(RankWorld &world, const LoadedPlan &loaded,
   }
 
   const plan::Plan &plan = loaded.root();
-  Executor &executor = session->executor();
+  Executor &executor = session.executor();
   StepScalars scalars = scalarsOf(options);
   if (root && (options.data.datasets.size() > 1 || options.data.split)) {
     fmt::print(
         stderr, "{}",
         loader.stream().describe(options.steps * plan.global_batch_size()));
   }
-  MEGA_RETURN_IF_ERROR(dumpStep(*session, options, 0));
+  MEGA_RETURN_IF_ERROR(dumpStep(session, options, 0));
   std::optional<Progress> progress;
   if (root) {
     progress.emplace(options.steps);
   }
-  Prefetcher prefetcher(*session, loader);
+  Prefetcher prefetcher(session, loader);
   StepMetrics metrics;
   metrics.tokens = int64_t{plan.global_batch_size()} * plan.sequence_length();
   const auto evaluatesAfter = [&](int64_t step) {
@@ -170,7 +199,7 @@ Status trainIn(RankWorld &world, const LoadedPlan &loaded,
   for (int64_t step = 1; step <= options.steps; ++step) {
     const double start = steadySeconds();
     if (!loaded_) {
-      MEGA_RETURN_IF_ERROR_CONTEXT(session->fill(loader, step - 1), "step {}",
+      MEGA_RETURN_IF_ERROR_CONTEXT(session.fill(loader, step - 1), "step {}",
                                    step);
     }
     // Evaluation uses the inputs in between, so it ends the look-ahead.
@@ -182,7 +211,7 @@ Status trainIn(RankWorld &world, const LoadedPlan &loaded,
     scalars.step = step;
     scalars.lr = static_cast<float>(learningRate.at(step));
     MEGA_RETURN_IF_ERROR(
-        session->trainStep(scalars, loader.firstRow(step - 1, 0, 0)));
+        session.trainStep(scalars, loader.firstRow(step - 1, 0, 0)));
     MEGA_RETURN_IF_ERROR_CONTEXT(prefetcher.wait(), "step {}", step + 1);
     metrics.step = step;
     metrics.loss = withoutNanSign(executor.loss());
@@ -203,14 +232,14 @@ Status trainIn(RankWorld &world, const LoadedPlan &loaded,
                        "try a lower --lr or a longer --warmup-steps",
                        step, metrics.loss, metrics.gradientNorm);
     }
-    MEGA_RETURN_IF_ERROR(dumpStep(*session, options, step));
+    MEGA_RETURN_IF_ERROR(dumpStep(session, options, step));
     if (evaluatesAfter(step)) {
       if (progress) {
         progress->clear();
       }
       MEGA_ASSIGN_OR_RETURN(
           const EvalResult result,
-          session->evaluate(*valid, scalars, options.evalSteps));
+          session.evaluate(*valid, scalars, options.evalSteps));
       if (root) {
         fmt::print(stderr, "step {}  validation loss {:.6f} over {} tokens\n",
                    step, result.loss, result.tokens);
@@ -224,43 +253,42 @@ Status trainIn(RankWorld &world, const LoadedPlan &loaded,
   }
   progress.reset();
   if (root) {
-    printSummary(plan, session->ranks());
+    printSummary(plan, session.ranks());
   }
   return Status::ok();
 }
 
-StatusOr<EvalResult> evaluateIn(RankWorld &world, const LoadedPlan &loaded,
-                                const EvalOptions &options) {
-  MEGA_ASSIGN_OR_RETURN(
-      const std::unique_ptr<Session> session,
-      Session::create(loaded, world, options.threads, options.seed));
+Status evaluateIn(Session &session, const EvalOptions &options,
+                  EvalResult &result) {
   if (!options.weights.empty()) {
-    MEGA_RETURN_IF_ERROR(session->loadWeights(options.weights));
+    MEGA_RETURN_IF_ERROR(session.loadWeights(options.weights));
   }
   MEGA_ASSIGN_OR_RETURN(
       const BatchLoader loader,
-      session->openData(options.data, options.seed, options.ignoreToken, true));
+      session.openData(options.data, options.seed, options.ignoreToken, true));
   StepScalars scalars;
   scalars.seed = options.seed;
-  return session->evaluate(loader, scalars, options.evalSteps);
+  MEGA_ASSIGN_OR_RETURN(result,
+                        session.evaluate(loader, scalars, options.evalSteps));
+  return Status::ok();
 }
 
 } // namespace
 
 Status train(const LoadedPlan &loaded, const TrainOptions &options) {
   MEGA_RETURN_IF_ERROR(checkOptions(options));
-  MEGA_ASSIGN_OR_RETURN(const std::unique_ptr<RankWorld> world,
-                        RankWorld::ofThreads(loaded.root(), options.timeLimit));
-  return world->finish(trainIn(*world, loaded, options));
+  return runIn(loaded, options.ranks, options.seed, [&](Session &session) {
+    return trainIn(session, loaded, options);
+  });
 }
 
 StatusOr<EvalResult> evaluate(const LoadedPlan &loaded,
                               const EvalOptions &options) {
-  MEGA_ASSIGN_OR_RETURN(const std::unique_ptr<RankWorld> world,
-                        RankWorld::ofThreads(loaded.root(), options.timeLimit));
-  auto result = evaluateIn(*world, loaded, options);
-  MEGA_RETURN_IF_ERROR(world->finish(
-      result.isOk() ? Status::ok() : std::move(result).takeStatus()));
+  EvalResult result;
+  MEGA_RETURN_IF_ERROR(
+      runIn(loaded, options.ranks, options.seed, [&](Session &session) {
+        return evaluateIn(session, options, result);
+      }));
   return result;
 }
 

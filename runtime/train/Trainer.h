@@ -3,19 +3,22 @@
 // Runs a plan on data: batches, learning rate, metrics, evaluation, dumps. What
 // a step computes is the plan's business; the loop only feeds it and reports.
 // After the second step it allocates nothing and maps no memory. The ranks of
-// the plan are threads of this process.
+// the plan are threads of this process or, if a launcher has started it as one
+// of them, processes: the one with rank 0 prints, logs and writes dumps.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MEGA_RUNTIME_TRAIN_TRAINER_H
 #define MEGA_RUNTIME_TRAIN_TRAINER_H
 
 #include "runtime/data/DataSource.h"
+#include "runtime/launch/Launcher.h"
 #include "runtime/optim/LearningRate.h"
 #include "runtime/plan/PlanFile.h"
 #include "runtime/plan/Status.h"
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,6 +36,21 @@ struct DumpRequest {
 };
 /// Code::Usage for anything but `gradients|weights@STEP=DIR`.
 StatusOr<DumpRequest> parseDumpRequest(const std::string &text);
+
+/// How the ranks of a plan come together.
+struct RankOptions {
+  /// Launcher::None, or a world of one: all ranks are threads here.
+  LaunchInfo launch;
+  /// Of the ranks on this host together; 0: as many as the process may use.
+  int threads = 0;
+  /// For one operation between ranks.
+  std::chrono::milliseconds timeLimit = std::chrono::minutes(5);
+  /// As in ProcessWorldOptions.
+  std::function<void(int port)> onListening = [](int) {};
+
+  /// Whether this process prints and writes.
+  bool isRoot() const { return launch.rank == 0; }
+};
 
 struct TrainOptions {
   /// With a split, its train part is read.
@@ -52,10 +70,7 @@ struct TrainOptions {
   float beta2 = 0.95f;
   float epsilon = 1e-8f;
   uint64_t seed = 1234;
-  /// Of all ranks together; 0: as many as the process may use.
-  int threads = 0;
-  /// For one operation between ranks.
-  std::chrono::milliseconds timeLimit = std::chrono::minutes(5);
+  RankOptions ranks;
   std::optional<int64_t> ignoreToken;
   std::string logFile;
   std::vector<DumpRequest> dumps;
@@ -77,9 +92,7 @@ struct EvalOptions {
   std::string weights;
   /// Global batches to read; 0: the whole dataset.
   int64_t evalSteps = 0;
-  /// As in TrainOptions.
-  int threads = 0;
-  std::chrono::milliseconds timeLimit = std::chrono::minutes(5);
+  RankOptions ranks;
   std::optional<int64_t> ignoreToken;
 };
 

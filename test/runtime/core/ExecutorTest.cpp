@@ -3,7 +3,7 @@
 #include "runtime/core/ThreadPool.h"
 #include "runtime/cpu/CpuKernels.h"
 #include "runtime/plan/InitialValues.h"
-#include "test/runtime/plan/ToyPlan.h"
+#include "test/runtime/plan/ToyRanks.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -156,4 +156,47 @@ TEST(Executor, RefusesAPlanThatDoesNotFitTheMachine) {
   EXPECT_EQ(executor.status().message(),
             "the plan needs 5120 bytes of memory (5120 planned and 0 in "
             "reserve), 5000 are available");
+}
+
+namespace {
+
+/// Of the launches of embedding: what tells them apart between ranks.
+struct Seen {
+  int64_t firstSample;
+  int64_t integer;
+  friend bool operator==(const Seen &, const Seen &) = default;
+};
+std::vector<Seen> seen;
+void record(const KernelContext &ctx, const KernelArguments &args) {
+  seen.push_back({ctx.firstSample, args.integers[0]});
+}
+void ignore(const KernelContext &, const KernelArguments &) {}
+
+} // namespace
+
+// Rank 3 of tp 2 x dp 2 has tp 1 and dp 1.
+TEST(Executor, ResolvesWhatDependsOnTheRank) {
+  auto toy = dataParallelToy(2);
+  toy->mesh.emplace_back(static_cast<uint8_t>(Axis::Tp), 2u);
+  plan::FunctionT &embed = functionNamed(*toy, "embed.forward");
+  embed.integers.at(0) = 0;
+  embed.terms = {plan::CoordinateTerm(0, static_cast<uint8_t>(Axis::Tp), 100),
+                 plan::CoordinateTerm(0, static_cast<uint8_t>(Axis::Dp), 1000)};
+  const LoadedPlan plan = loadPlan(packPlan(*toy)).take();
+  ThreadPool pool(1);
+  const auto kernels = [](Kernel kernel) -> KernelFunction {
+    return kernel == Kernel::Embedding ? record : ignore;
+  };
+  const auto launches = [&](int64_t rank) {
+    const auto executor =
+        Executor::create(plan, kernels, pool, {rank, {}}).take();
+    seen.clear();
+    EXPECT_TRUE(executor->runStep(0, {}, 80).isOk());
+    return seen;
+  };
+  // Two micro-batches of two rows on each of two replicas.
+  EXPECT_THAT(launches(0), testing::ElementsAre(Seen{80, 0}, Seen{84, 0}));
+  EXPECT_THAT(launches(1), testing::ElementsAre(Seen{80, 100}, Seen{84, 100}));
+  EXPECT_THAT(launches(3),
+              testing::ElementsAre(Seen{82, 1100}, Seen{86, 1100}));
 }

@@ -42,6 +42,14 @@ void insertLaunch(plan::FunctionT &function, size_t at, Kernel kernel,
                            integers.end());
 }
 
+/// Gives a launch another buffer; other launches keep the one it had.
+void replaceOperand(plan::FunctionT &function, size_t launch, size_t operand,
+                    const plan::Buffer &buffer) {
+  function.operands.at(function.launches.at(launch).first_operand() + operand) =
+      static_cast<uint16_t>(function.buffers.size());
+  function.buffers.push_back(buffer);
+}
+
 void sumInPlace(plan::FunctionT &function, size_t at,
                 const plan::Buffer &buffer) {
   insertLaunch(function, at, Kernel::AllReduce, {buffer, buffer},
@@ -216,25 +224,22 @@ std::unique_ptr<plan::PlanT> tensorParallelToy() {
 
   // embedding(ids, table) -> y
   plan::FunctionT &forward = functionNamed(*plan, "embed.forward");
-  plan::Buffer &y = operandOf(forward, 0, 2);
-  const plan::Buffer all = y;
-  y = column;
-  operandOf(forward, 0, 1) = cut(operandOf(forward, 0, 1));
+  const plan::Buffer all = operandOf(forward, 0, 2);
+  replaceOperand(forward, 0, 2, column);
+  replaceOperand(forward, 0, 1, cut(operandOf(forward, 0, 1)));
   insertLaunch(forward, 1, Kernel::AllGather, {column, all, scratch}, {0, 2});
 
   // embedding_grad(ids, grad) -> grad_table
   plan::FunctionT &backward = functionNamed(*plan, "embed.backward");
-  plan::Buffer &grad = operandOf(backward, 0, 1);
-  const plan::Buffer whole = grad;
-  grad = column;
-  operandOf(backward, 0, 2) = cut(operandOf(backward, 0, 2));
+  const plan::Buffer whole = operandOf(backward, 0, 1);
+  replaceOperand(backward, 0, 1, column);
+  replaceOperand(backward, 0, 2, cut(operandOf(backward, 0, 2)));
   insertLaunch(backward, 0, Kernel::Slice, {whole, column}, {0, 2});
 
   // The norm: squares of the columns summed over the ranks, then the rest.
   plan::FunctionT &end = functionNamed(*plan, "step.end");
-  plan::Buffer &squares = operandOf(end, 0, 1);
-  const plan::Buffer total = squares;
-  operandOf(end, 0, 0) = inRegion(kGradients, vectorOf(kRows), 0);
+  const plan::Buffer total = operandOf(end, 0, 1);
+  replaceOperand(end, 0, 0, inRegion(kGradients, vectorOf(kRows), 0));
   constexpr int64_t kTable = kRows * kRanks;
   insertLaunch(
       end, 1, Kernel::SumSquares,

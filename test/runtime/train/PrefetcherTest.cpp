@@ -6,7 +6,7 @@ using namespace mega;
 
 namespace {
 
-class PrefetcherTest : public test::ToyTraining {
+class PrefetcherTest : public testing::Test, protected test::ToyTraining {
 protected:
   /// Tokens and labels of all micro-batches that the step `ahead` reads.
   static std::vector<int32_t> inputs(const Executor &executor, uint32_t ahead) {

@@ -12,7 +12,7 @@ using testing::HasSubstr;
 
 namespace {
 
-class SessionTest : public test::ToyTraining {
+class SessionTest : public testing::Test, protected test::ToyTraining {
 protected:
   /// Writes float tensors of zeros.
   std::string writeTensors(std::vector<TensorInfo> tensors) const {

@@ -12,10 +12,10 @@ namespace mega::test {
 
 /// The toy plan (vocabulary 7, 2 micro-batches of 2 x 3 tokens) and a dataset
 /// of 61 tokens, thus 20 samples.
-class ToyTraining : public testing::Test {
+class ToyTraining {
 protected:
   explicit ToyTraining(std::unique_ptr<plan::PlanT> toy = toyPlan())
-      : plan(loadPlan(packPlan(*toy)).take()) {
+      : plan(load(*toy)) {
     std::vector<int32_t> tokens(61);
     for (size_t i = 0; i < tokens.size(); ++i) {
       tokens[i] = static_cast<int32_t>((i * i + 3 * i) % 7);
@@ -23,6 +23,11 @@ protected:
     writeTokens(prefix(), tokens);
   }
 
+  static LoadedPlan load(const plan::PlanT &toy) {
+    auto loaded = loadPlan(packPlan(toy));
+    EXPECT_TRUE(loaded.isOk()) << loaded.status().message();
+    return std::move(loaded).take();
+  }
   std::string prefix() const { return directory.file("text"); }
 
   std::unique_ptr<Session> session(int threads = 2) {

@@ -11,7 +11,7 @@ using testing::HasSubstr;
 
 namespace {
 
-class TrainerTest : public test::ToyTraining {
+class TrainerTest : public testing::Test, protected test::ToyTraining {
 protected:
   TrainOptions options(const std::string &name) const {
     TrainOptions result;
@@ -20,7 +20,7 @@ protected:
     result.learningRate.peak = 0.02;
     result.learningRate.totalSteps = result.steps;
     result.weightDecay = 0.1f;
-    result.threads = 2;
+    result.ranks.threads = 2;
     result.dumps = {
         {DumpRequest::What::Weights, result.steps, directory.file(name)},
         {DumpRequest::What::Gradients, result.steps, directory.file(name)}};
@@ -59,8 +59,8 @@ TEST_F(TrainerTest, TwiceGivesTheSameBits) {
 
 TEST_F(TrainerTest, ThreadsDoNotChangeABit) {
   TrainOptions one = options("a"), three = options("b");
-  one.threads = 1;
-  three.threads = 3;
+  one.ranks.threads = 1;
+  three.ranks.threads = 3;
   run(one);
   run(three);
   EXPECT_TRUE(dumped("a") == dumped("b"));
@@ -92,7 +92,7 @@ TEST_F(TrainerTest, DumpedWeightsEvaluateAsTheRunDid) {
   run(options("a"));
   EvalOptions evaluation;
   evaluation.data = prefix();
-  evaluation.threads = 2;
+  evaluation.ranks.threads = 2;
   const double untrained = evaluate(plan, evaluation).take().loss;
   evaluation.weights = directory.file("a") + "/weights.safetensors";
   const EvalResult trained = evaluate(plan, evaluation).take();
