@@ -72,8 +72,7 @@ std::string describe(Location loc) {
 
 /// The layout of the gradient of a parameter of `type`.
 dist::LayoutAttr dualLayout(Type type) {
-  return dist::LayoutAttr::get(type.getContext(),
-                               *dist::layoutIn(type).dual());
+  return dist::LayoutAttr::get(type.getContext(), *dist::layoutIn(type).dual());
 }
 
 uint32_t PlanEmitter::location(Location loc) {
@@ -367,8 +366,7 @@ void PlanEmitter::emitParameters() {
   for (auto bucket : module.getOps<tfm::BucketOp>()) {
     for (auto member : bucket.getBody().front().getOps<tfm::MemberOp>()) {
       const RankedTensorType whole = cast<RankedTensorType>(member.getType());
-      RankedTensorType tensor =
-          dist::localType(whole, dist::meshOf(module));
+      RankedTensorType tensor = dist::localType(whole, dist::meshOf(module));
       const Type stored = tensor.getElementType();
       const auto first = static_cast<int64_t>(member.getOffset());
       // The member as `element`, from that element of the region on.

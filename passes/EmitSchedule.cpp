@@ -232,8 +232,8 @@ struct EmitSchedulePass : mega::impl::EmitScheduleBase<EmitSchedulePass> {
   static Value reduce(OpBuilder &builder, Location loc, Value sum) {
     const RankedTensorType type = reduced(sum.getType());
     return type == sum.getType() ? sum
-                                 : dist::createConversion(
-                                       builder, loc, sum, dist::layoutOf(type));
+                                 : dist::createConversion(builder, loc, sum,
+                                                          dist::layoutOf(type));
   }
 
   /// Zeroes what accumulates, counts the labels of the whole step and derives
@@ -276,9 +276,9 @@ struct EmitSchedulePass : mega::impl::EmitScheduleBase<EmitSchedulePass> {
       tfm::RecordOp::create(inner, term.getLoc(), counter(term, "count"), total,
                             false);
       if (train) {
-        Value seed = tfm::LossSeedOp::create(
-            inner, term.getLoc(), reduced(term.getSum().getType()), total,
-            term.getWeightAttr());
+        Value seed = tfm::LossSeedOp::create(inner, term.getLoc(),
+                                             reduced(term.getSum().getType()),
+                                             total, term.getWeightAttr());
         tfm::RecordOp::create(inner, term.getLoc(), counter(term, "seed"), seed,
                               false);
       }

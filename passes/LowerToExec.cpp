@@ -46,8 +46,7 @@ struct LowerToExecPass : mega::impl::LowerToExecBase<LowerToExecPass> {
     for (auto program : module.getOps<pipe::ProgramOp>()) {
       for (Operation &op : program.getBody().front()) {
         for (Value result : op.getResults()) {
-          result.setType(
-              dist::localType(tfm::tensor(result), state.mesh()));
+          result.setType(dist::localType(tfm::tensor(result), state.mesh()));
         }
       }
     }

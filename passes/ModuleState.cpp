@@ -126,8 +126,7 @@ void ModuleState::emitGroups(OpBuilder &builder) {
     exec::GroupOp::create(
         builder, module.getLoc(),
         builder.getDenseI32ArrayAttr(llvm::map_to_vector(
-            axes,
-            [](mega::Axis axis) { return static_cast<int32_t>(axis); })));
+            axes, [](mega::Axis axis) { return static_cast<int32_t>(axis); })));
   }
 }
 
@@ -157,9 +156,9 @@ void ModuleState::emitSetup(OpBuilder &builder) {
   for (tfm::BucketOp bucket : rounded) {
     const auto run = [&](StringRef region, Type element, int64_t first) {
       const auto elements = static_cast<int64_t>(bucket.getElements());
-      const auto type = exec::BufferType::get(
-          builder.getContext(), {elements}, element, elements,
-          bucketLayout(bucket));
+      const auto type =
+          exec::BufferType::get(builder.getContext(), {elements}, element,
+                                elements, bucketLayout(bucket));
       return stateBuffer(
           inner, loc, type,
           {region.str(), first * element.getIntOrFloatBitWidth() / 8});

@@ -171,8 +171,7 @@ struct ShardStatePass : mega::impl::ShardStateBase<ShardStatePass> {
     }
     mesh = dist::meshOf(module);
     if (zero < 0 || zero > 1) {
-      module.emitError() << "--zero " << int64_t{zero}
-                         << " is neither 0 nor 1";
+      module.emitError() << "--zero " << int64_t{zero} << " is neither 0 nor 1";
       return signalPassFailure();
     }
     pieces = zero == 1 ? mesh.size(mega::Axis::Dp) : 1;
@@ -309,8 +308,8 @@ private:
       }
       next = base + stride * instances;
     }
-    bucket.setElements(static_cast<int64_t>(
-        llvm::alignTo(next - start, kAlignment * pieces)));
+    bucket.setElements(
+        static_cast<int64_t>(llvm::alignTo(next - start, kAlignment * pieces)));
     return bucket;
   }
 
@@ -328,17 +327,15 @@ private:
       }
     }
     layout.partial = static_cast<uint8_t>(key.partial);
-    return RankedTensorType::get(
-        {elements}, Float32Type::get(&getContext()),
-        dist::LayoutAttr::get(&getContext(), layout));
+    return RankedTensorType::get({elements}, Float32Type::get(&getContext()),
+                                 dist::LayoutAttr::get(&getContext(), layout));
   }
 
   /// Sums over dp are scattered to the pieces or reduced, all others reduced.
   Value reduce(OpBuilder &builder, Location loc, Value gradient) {
     const auto convert = [&](Layout layout) {
       gradient = dist::createConversion(
-          builder, loc, gradient,
-          dist::LayoutAttr::get(&getContext(), layout));
+          builder, loc, gradient, dist::LayoutAttr::get(&getContext(), layout));
       return gradient;
     };
     Layout layout = dist::layoutIn(gradient.getType());
@@ -377,8 +374,8 @@ private:
     Axes open = 0;
     const auto reduceTo = [&](Axes axes) {
       if (open != axes) {
-        total = dist::createConversion(
-            builder, loc, total, dist::layoutOf(scalar(axes)));
+        total = dist::createConversion(builder, loc, total,
+                                       dist::layoutOf(scalar(axes)));
       }
       open = axes;
     };
@@ -398,9 +395,9 @@ private:
   }
 
   OpBuilder makeFunction(OpBuilder &builder, Location loc, StringRef name) {
-    auto function = FunctionOp::create(
-        builder, loc, name, builder.getFunctionType({}, {}), ArrayAttr(),
-        ArrayAttr(), StringAttr(), 0, 0);
+    auto function =
+        FunctionOp::create(builder, loc, name, builder.getFunctionType({}, {}),
+                           ArrayAttr(), ArrayAttr(), StringAttr(), 0, 0);
     return OpBuilder::atBlockEnd(&function.getBody().emplaceBlock());
   }
 
@@ -437,8 +434,8 @@ private:
     OpBuilder inner = makeFunction(builder, loc, "finish");
     for (Gradient &gradient : gradients) {
       // As @reduce leaves it.
-      gradient.value = BucketGradientOp::create(
-          inner, loc, gradient.type, nameOf(gradient.bucket));
+      gradient.value = BucketGradientOp::create(inner, loc, gradient.type,
+                                                nameOf(gradient.bucket));
     }
     Value squares = normOf(inner, loc, gradients);
     if (!squares) {

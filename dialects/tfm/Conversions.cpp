@@ -35,8 +35,7 @@ LogicalResult lowerConversion(Operation *op, ExecContext &context) {
   Value x = op->getOperand(0);
   Value y = op->getResult(0);
   const Layout from = dist::layoutOf(x.getType()).getLayout();
-  auto change =
-      changeBetween(from, dist::layoutOf(y.getType()).getLayout());
+  auto change = changeBetween(from, dist::layoutOf(y.getType()).getLayout());
   if (!change.isOk()) {
     return op->emitOpError() << change.status().message();
   }

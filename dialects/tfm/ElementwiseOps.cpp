@@ -173,7 +173,8 @@ LogicalResult DropoutOp::lowerToExec(ExecContext &context) {
     return emitOpError() << "has no key; run mega-differentiate first";
   }
   context.launch(Kernel::Dropout, {getX(), getResult()},
-                 {static_cast<int64_t>(*getKey()), pieceStart(context, getX(), 1),
+                 {static_cast<int64_t>(*getKey()),
+                  pieceStart(context, getX(), 1),
                   pieceStart(context, getX(), 2)},
                  {getPAttr().getValueAsDouble()});
   return success();

@@ -22,8 +22,7 @@ static ExecOperand bucketState(BucketOp bucket, StringRef region, DataType type,
   auto offset = static_cast<int64_t>(bucket.getOffset());
   auto elements = static_cast<int64_t>(bucket.getElements());
   const auto pieces = static_cast<int64_t>(bucket.getPieces());
-  const bool cut =
-      layout && layout.getLayout().shardedDim(mega::Axis::Dp) >= 0;
+  const bool cut = layout && layout.getLayout().shardedDim(mega::Axis::Dp) >= 0;
   const bool owned = region == "moments" || region == "variances";
   if (region == "weights") {
     offset = static_cast<int64_t>(*bucket.getComputeOffset());
@@ -131,13 +130,12 @@ LogicalResult GatherWeightsOp::lowerToExec(ExecContext &context) {
   --axes.count;
   axes.axes[axes.count] = {};
   whole.rank = axes.count == 0 ? 0 : 1;
-  context.launch(
-      Kernel::AllGather,
-      {bucketState(*bucket, region, type, getLayoutAttr()),
-       bucketState(*bucket, region, type,
-                   dist::LayoutAttr::get(getContext(), whole)),
-       ExecOperand::scratchBuffer(BufferType(type, {1}))},
-      {context.groupOf(mega::Axis::Dp), 0});
+  context.launch(Kernel::AllGather,
+                 {bucketState(*bucket, region, type, getLayoutAttr()),
+                  bucketState(*bucket, region, type,
+                              dist::LayoutAttr::get(getContext(), whole)),
+                  ExecOperand::scratchBuffer(BufferType(type, {1}))},
+                 {context.groupOf(mega::Axis::Dp), 0});
   return success();
 }
 

@@ -64,7 +64,7 @@ Status checkLayout(const Mesh &mesh, const plan::Layout &layout) {
   for (uint32_t d = 0; d < Layout::kMaxRank; ++d) {
     const plan::LayoutDimension &dimension = *layout.dims()->Get(d);
     const auto check = [&]() -> Status {
-        MEGA_RETURN_IF_ERROR(
+      MEGA_RETURN_IF_ERROR(
           checkRange("padded extent", dimension.padded(), 0, kMaxPlanBytes));
       if (d >= layout.rank() &&
           (dimension.count() != 0 || dimension.padded() != 0)) {
@@ -75,9 +75,8 @@ Status checkLayout(const Mesh &mesh, const plan::Layout &layout) {
     };
     MEGA_RETURN_IF_ERROR_CONTEXT(check(), "dimension {}", d);
   }
-  for (const auto &[what, mask] :
-       {std::pair("replicated", layout.replicated()),
-        std::pair("partial", layout.partial())}) {
+  for (const auto &[what, mask] : {std::pair("replicated", layout.replicated()),
+                                   std::pair("partial", layout.partial())}) {
     MEGA_RETURN_IF_ERROR(checkRange(what, mask, 0, (1 << kAxisCount) - 1));
     for (uint8_t axis = 0; axis < kAxisCount; ++axis) {
       if (mask & (1 << axis)) {
@@ -91,7 +90,8 @@ Status checkLayout(const Mesh &mesh, const plan::Layout &layout) {
 }
 
 Status checkGroup(const Mesh &mesh, const plan::Group &group) {
-  MEGA_RETURN_IF_ERROR(checkRange("count of axes", group.count(), 1, kAxisCount));
+  MEGA_RETURN_IF_ERROR(
+      checkRange("count of axes", group.count(), 1, kAxisCount));
   return checkAxes(mesh, *group.axes(), group.count());
 }
 
@@ -188,8 +188,8 @@ std::vector<int64_t> largestIntegers(const plan::Plan &plan,
   std::vector<int64_t> largest(integers.begin(), integers.end());
   for (const plan::CoordinateTerm &term : elements(function.terms())) {
     // At most kAxisCount terms of 2^60.
-    largest[term.integer()] += term.coefficient() *
-                               (mesh.size(static_cast<Axis>(term.axis())) - 1);
+    largest[term.integer()] +=
+        term.coefficient() * (mesh.size(static_cast<Axis>(term.axis())) - 1);
   }
   return largest;
 }

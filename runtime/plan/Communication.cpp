@@ -18,8 +18,8 @@ std::string axesText(const plan::Group &group) {
   std::string axes;
   for (int i = 0; i < group.count(); ++i) {
     axes += axes.empty() ? "" : " x ";
-    axes += name(
-        static_cast<Axis>(group.axes()->Get(static_cast<uint16_t>(i))));
+    axes +=
+        name(static_cast<Axis>(group.axes()->Get(static_cast<uint16_t>(i))));
   }
   return axes;
 }
@@ -44,8 +44,8 @@ std::string meshText(const plan::Plan &plan) {
   return mesh;
 }
 
-std::vector<CommunicationTotal>
-communicationOf(const plan::Plan &plan, const plan::EntryPoint &entry) {
+std::vector<CommunicationTotal> communicationOf(const plan::Plan &plan,
+                                                const plan::EntryPoint &entry) {
   const Mesh mesh = meshOf(plan);
   const auto groups = elements(plan.groups());
   std::map<std::tuple<plan::ActionKind, std::string, Kernel>,

@@ -28,8 +28,8 @@ struct CommunicationTotal {
 };
 
 /// Those of the entry point's step, by phase, axes and kind.
-std::vector<CommunicationTotal>
-communicationOf(const plan::Plan &plan, const plan::EntryPoint &entry);
+std::vector<CommunicationTotal> communicationOf(const plan::Plan &plan,
+                                                const plan::EntryPoint &entry);
 
 /// `tp = 2, dp = 4`; empty for one rank.
 std::string meshText(const plan::Plan &plan);

@@ -85,11 +85,10 @@ void printCommunication(Out out, const plan::Plan &plan) {
   for (uint32_t e = 0; e < length(plan.entry_points()); ++e) {
     const plan::EntryPoint &entry = *plan.entry_points()->Get(e);
     for (const CommunicationTotal &total : communicationOf(plan, entry)) {
-      fmt::format_to(
-          out, "  {:<6} {:<9} {:<15} {:<8} {:>8} x {:>14} bytes\n",
-          text(entry.name()), plan::EnumNameActionKind(total.phase),
-          kernelSpec(total.kernel).name, total.axes, total.count,
-          total.bytes / std::max<uint64_t>(total.count, 1));
+      fmt::format_to(out, "  {:<6} {:<9} {:<15} {:<8} {:>8} x {:>14} bytes\n",
+                     text(entry.name()), plan::EnumNameActionKind(total.phase),
+                     kernelSpec(total.kernel).name, total.axes, total.count,
+                     total.bytes / std::max<uint64_t>(total.count, 1));
     }
   }
 }
@@ -212,8 +211,7 @@ std::string launchText(const plan::Plan &plan, const plan::Function &function,
   std::string attributes;
   for (size_t i = 0; i < spec.integers.size(); ++i) {
     const uint32_t index = launch.first_integer() + static_cast<uint32_t>(i);
-    attributes +=
-        fmt::format(" {}", elements(function.integers())[index]);
+    attributes += fmt::format(" {}", elements(function.integers())[index]);
     for (const plan::CoordinateTerm &term : elements(function.terms())) {
       if (term.integer() == index) {
         attributes += fmt::format("+{}*{}", term.coefficient(),

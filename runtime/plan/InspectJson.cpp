@@ -178,15 +178,14 @@ std::string inspectJson(const LoadedPlan &loaded) {
   for (uint32_t e = 0; e < length(plan.entry_points()); ++e) {
     const plan::EntryPoint &entry = *plan.entry_points()->Get(e);
     for (const CommunicationTotal &total : communicationOf(plan, entry)) {
-      communication.push_back(
-          {{"entry_point", text(entry.name())},
-           {"phase", plan::EnumNameActionKind(total.phase)},
-           {"collective", kernelSpec(total.kernel).name},
-           {"axes", total.axes},
-           {"ranks", total.size},
-           {"count", total.count},
-           {"bytes", total.bytes},
-           {"sent_bytes", total.sentBytes()}});
+      communication.push_back({{"entry_point", text(entry.name())},
+                               {"phase", plan::EnumNameActionKind(total.phase)},
+                               {"collective", kernelSpec(total.kernel).name},
+                               {"axes", total.axes},
+                               {"ranks", total.size},
+                               {"count", total.count},
+                               {"bytes", total.bytes},
+                               {"sent_bytes", total.sentBytes()}});
     }
   }
   Json mesh = Json::object();

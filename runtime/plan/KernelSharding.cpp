@@ -99,11 +99,10 @@ std::string expand(std::string_view notation, Kernel kernel,
   if (point == std::string_view::npos) {
     return std::string(notation);
   }
-  const auto operand = static_cast<size_t>(
-      std::count(notation.begin(), notation.begin() + static_cast<long>(point),
-                 ','));
-  const size_t end = std::min(notation.find(',', point),
-                              notation.find('-', point));
+  const auto operand = static_cast<size_t>(std::count(
+      notation.begin(), notation.begin() + static_cast<long>(point), ','));
+  const size_t end =
+      std::min(notation.find(',', point), notation.find('-', point));
   const auto fixed = static_cast<int>(
       std::count_if(notation.begin() + static_cast<long>(point),
                     notation.begin() + static_cast<long>(end), isFactor));
@@ -146,8 +145,8 @@ Status checkRanks(const ShardedLaunch &launch, std::span<const int> operands,
     const BufferType &type = launch.signature.operands[index];
     const size_t rank = tensors[i].factors.size();
     // One element may be a vector.
-    const bool scalar = rank == 0 && type.elements() == 1 &&
-                        launch.layouts[index].rank == 0;
+    const bool scalar =
+        rank == 0 && type.elements() == 1 && launch.layouts[index].rank == 0;
     if (static_cast<size_t>(type.rank) != rank && !scalar) {
       return badInput("operand {} is {}, its sharding rule is for {} "
                       "dimensions",
@@ -254,8 +253,8 @@ Status checkSharding(const ShardedLaunch &launch, const Mesh &mesh) {
     return Status::ok();
   }
   if (read.empty()) {
-    const bool invariant = std::all_of(
-        written.begin(), written.end(), [](const Layout &layout) {
+    const bool invariant =
+        std::all_of(written.begin(), written.end(), [](const Layout &layout) {
           return layout.rank == 0 && layout.partial == 0;
         });
     return invariant ? Status::ok()
@@ -294,16 +293,13 @@ StatusOr<ConversionShape> conversionShape(const ShardedLaunch &launch,
                     name(change.conversion));
   }
   const bool sums = launch.kernel != Kernel::AllReduce;
-  const Reduction reduction =
-      x.partial != 0 ? x.reduction : y.reduction;
+  const Reduction reduction = x.partial != 0 ? x.reduction : y.reduction;
   if (sums ? reduction != Reduction::Sum
            : launch.signature.integers[1] != static_cast<int64_t>(reduction)) {
-    return badInput("it reduces by another reduction than {}",
-                    name(reduction));
+    return badInput("it reduces by another reduction than {}", name(reduction));
   }
-  return ConversionShape{
-      std::move(change.axes),
-      change.fromDim >= 0 ? change.fromDim : change.toDim};
+  return ConversionShape{std::move(change.axes),
+                         change.fromDim >= 0 ? change.fromDim : change.toDim};
 }
 
 bool isPieceStart(Kernel kernel, size_t integer) {

@@ -157,8 +157,8 @@ void reportCommunication(const plan::Plan &plan, std::string &out) {
   uint64_t sent = 0;
   for (const CommunicationTotal &total : totals) {
     std::string phase = plan::EnumNameActionKind(total.phase);
-    phase[0] = static_cast<char>(
-        std::tolower(static_cast<unsigned char>(phase[0])));
+    phase[0] =
+        static_cast<char>(std::tolower(static_cast<unsigned char>(phase[0])));
     line(phase, kernelSpec(total.kernel).name, total.axes, total.count,
          total.bytes, total.sentBytes());
     count += total.count;

@@ -21,9 +21,9 @@ std::map<plan::Part, uint64_t> allocatedByPart(const plan::Plan &plan);
 double percent(uint64_t bytes, uint64_t total);
 
 /// Floating-point operations of the model in one step: three times those of the
-/// forward's matrix products (the backward has two for each), of all ranks. What
-/// the plan recomputes is not counted; Plan.flops_per_step counts what a rank
-/// executes.
+/// forward's matrix products (the backward has two for each), of all ranks.
+/// What the plan recomputes is not counted; Plan.flops_per_step counts what a
+/// rank executes.
 uint64_t modelFlops(const plan::Plan &plan);
 
 /// Configuration, parameters, FLOPs, memory by part and region, frames and

@@ -56,6 +56,16 @@ public:
   /// Once a forward ran: the limit of every input is that of its tables.
   Status checkLimits() const;
 
+  /// Every rank has all of what a buffer outside of functions holds (V19).
+  Status checkComplete(const plan::Buffer &buffer) {
+    MEGA_ASSIGN_OR_RETURN(
+        const ReadValue value,
+        memory.read(buffer.region(),
+                    Box::of(bufferType(buffer), buffer.offset()),
+                    bufferType(buffer)));
+    return spreads.checkComplete(value);
+  }
+
   /// What a buffer outside of functions, or at `place`, holds.
   StatusOr<Value> valueOf(const plan::Buffer &buffer) {
     return valueAt({buffer.region(), buffer.offset()}, bufferType(buffer));

@@ -106,7 +106,11 @@ Status Spreads::agree(const Spread &written, const Spread &read,
     }
     const int dim = from.shardedDim(axis);
     const int other = to.shardedDim(axis);
-    if (outerExtent(written.type, dim) != outerExtent(read.type, other) ||
+    const bool padded = written.type.rank == read.type.rank &&
+                        from.dims[static_cast<size_t>(dim)].padded !=
+                            to.dims[static_cast<size_t>(other)].padded;
+    if (padded ||
+        outerExtent(written.type, dim) != outerExtent(read.type, other) ||
         !std::ranges::equal(axesOf(from, dim), axesOf(to, other))) {
       return differ(axis, "other pieces are meant");
     }
@@ -127,6 +131,20 @@ Status Spreads::checkRead(const plan::Buffer &buffer,
   return Status::ok();
 }
 
+Status Spreads::checkComplete(const ReadValue &value) const {
+  for (const ReadValue::Part &part : value.parts) {
+    const Layout &layout = layouts[part.spread.layout];
+    if (part.written && part.source != 0 &&
+        (layout.partial != 0 || layout.rank != 0)) {
+      return badInput(
+          "it ends up with layout [{}], expected all of it on every "
+          "rank",
+          layout.str());
+    }
+  }
+  return Status::ok();
+}
+
 Status Spreads::checkInput(const plan::Buffer &buffer) const {
   Layout wanted;
   if (mesh.size(Axis::Dp) > 1) {
@@ -135,10 +153,9 @@ Status Spreads::checkInput(const plan::Buffer &buffer) const {
   }
   wanted = whole(wanted, mesh);
   const Layout &found = layouts[buffer.layout()];
-  return found == wanted
-             ? Status::ok()
-             : badInput("an input has layout [{}], expected [{}]", found.str(),
-                        wanted.str());
+  return found == wanted ? Status::ok()
+                         : badInput("an input has layout [{}], expected [{}]",
+                                    found.str(), wanted.str());
 }
 
 //===----------------------------------------------------------------------===//
@@ -150,8 +167,9 @@ Status VocabularyShards::check(const ValueLaunch &launch,
   const KernelSpec &spec = kernelSpec(launch.kernel);
   const bool rescales = launch.kernel == Kernel::HeadRescale;
   for (size_t i = 0; i < launch.before.size(); ++i) {
-    if (spec.operands[i].access == Access::Read && maxima.count(launch.before[i]) &&
-        launch.kernel != Kernel::Copy && !(rescales && i == 0)) {
+    if (spec.operands[i].access == Access::Read &&
+        maxima.count(launch.before[i]) && launch.kernel != Kernel::Copy &&
+        !(rescales && i == 0)) {
       return badInput("operand {} holds sums that are relative to the maxima "
                       "of their shards of the vocabulary: rescale them first",
                       spec.operands[i].name);

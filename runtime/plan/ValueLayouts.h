@@ -33,6 +33,8 @@ public:
   /// Every part of what was read is spread as `buffer` says. Zeros are, however
   /// they were written.
   Status checkRead(const plan::Buffer &buffer, const ReadValue &value) const;
+  /// Every rank has all of it.
+  Status checkComplete(const ReadValue &value) const;
   /// A rank has the samples of its place in dp.
   Status checkInput(const plan::Buffer &buffer) const;
   /// How part of a value is spread after a move to a buffer with `target`: as

@@ -82,8 +82,8 @@ Status verifyPlan(const plan::Plan &plan) {
       forEachStage(plan, [&](const auto &entry, const auto &stage) {
         return verifyActions(context, entry, stage);
       }));
-  MEGA_RETURN_IF_ERROR(verifyValues(context));
-  return verifyLattice(context);
+  MEGA_RETURN_IF_ERROR(verifyLattice(context));
+  return verifyValues(context);
 }
 
 } // namespace mega

@@ -175,24 +175,24 @@ Status FunctionLattice::verifyIntegers(const ShardedLaunch &launch,
     const std::string wantedText = text(wanted);
     if (found != wanted) {
       return badInput("{} is {}{}, its operand's piece demands {}{}",
-                      spec.integers[i], launch.signature.integers[i],
-                      foundText, launch.signature.integers[i], wantedText);
+                      spec.integers[i], launch.signature.integers[i], foundText,
+                      launch.signature.integers[i], wantedText);
     }
   }
   return Status::ok();
 }
 
 /// Two steps of two micro-batches: what a micro-batch or a step leaves has to
-/// be laid out as the next one reads it.
+/// be laid out as the next one reads it, and what is reported is complete.
 Status verifySteps(const VerifierContext &context,
                    const plan::EntryPoint &entry) {
   const plan::Plan &plan = context.plan;
   MEGA_ASSIGN_OR_RETURN(ValueExecution execution,
                         ValueExecution::begin(plan, entry));
-  const ValueExecution::Observer nobody =
-      [](const Site &, const ValueLaunch &, const std::vector<Value> &) {
-        return Status::ok();
-      };
+  const ValueExecution::Observer nobody = [](const Site &, const ValueLaunch &,
+                                             const std::vector<Value> &) {
+    return Status::ok();
+  };
   const std::vector<uint32_t> programs = programsOf(entry);
   const auto run = [&](plan::ActionKind kind) -> Status {
     for (const uint32_t p : programs) {
@@ -209,6 +209,19 @@ Status verifySteps(const VerifierContext &context,
       MEGA_RETURN_IF_ERROR(run(plan::ActionKind::Backward));
     }
     MEGA_RETURN_IF_ERROR(run(plan::ActionKind::Finish));
+    for (uint32_t i = 0; i < length(plan.loss_terms()); ++i) {
+      const plan::LossTerm &term = *plan.loss_terms()->Get(i);
+      for (const auto &[what, buffer] :
+           {std::pair("sum", term.sum()), std::pair("count", term.count())}) {
+        MEGA_RETURN_IF_ERROR_CONTEXT(execution.checkComplete(*buffer),
+                                     "the {} of loss term {}", what,
+                                     text(term.name()));
+      }
+    }
+    if (const plan::Buffer *squares = plan.gradient_square_sum()) {
+      MEGA_RETURN_IF_ERROR_CONTEXT(execution.checkComplete(*squares),
+                                   "gradient_square_sum");
+    }
     execution.beginNextStep();
   }
   return Status::ok();

@@ -103,6 +103,21 @@ private:
          [](auto &m) { m.mutate_row_stride(bufferType(m).rowSize() - 1); });
   }
 
+  /// Made here and converted into what lies on it: it may be made elsewhere.
+  bool isConverted(size_t b) const {
+    bool made = false, converted = false;
+    for (size_t l = 0; l < f.launches.size(); ++l) {
+      const LaunchView view(f, l);
+      for (size_t i = 0; i < view.operands(); ++i) {
+        made |= view.indexOf(i) == b && view.access(i) == Access::Write &&
+                !isConversion(view.spec->kernel);
+      }
+      converted |= isConversion(view.spec->kernel) && view.indexOf(0) == b &&
+                   sharesBytes(view.buffer(0), view.buffer(1));
+    }
+    return made && converted;
+  }
+
   void addAddresses(size_t b) {
     const plan::Buffer &buffer = f.buffers[b];
     edit("region-out-of-range", b, [](auto &m) { m.mutate_region(1000); });
@@ -119,7 +134,7 @@ private:
     if (size > 1) {
       edit("unaligned", b, [](auto &m) { m.mutate_offset(m.offset() + 1); });
     }
-    if (isShared(buffer)) {
+    if (isShared(buffer) && !isConverted(b)) {
       edit("moved", b, [=](auto &m) { m.mutate_offset(m.offset() + size); });
       if (buffer.offset() >= 256) {
         edit("moved-back", b,

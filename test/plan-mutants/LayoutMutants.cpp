@@ -149,11 +149,17 @@ void addConversions(const plan::PlanT &plan, size_t number, MutantList &list) {
       auto &launches = p.functions[number]->launches;
       launches.erase(launches.begin() + static_cast<std::ptrdiff_t>(l));
     });
-    list.add("repeat-conversion", view.text(l), [=](plan::PlanT &p) {
-      auto &launches = p.functions[number]->launches;
-      launches.insert(launches.begin() + static_cast<std::ptrdiff_t>(l),
-                      launches[l]);
-    });
+    // In place, so that the second sums what is a sum already. To gather twice
+    // is right.
+    const bool sums = view.spec->kernel == Kernel::AllReduce ||
+                      view.spec->kernel == Kernel::ReduceScatter;
+    if (sums && sharesBytes(view.buffer(0), view.buffer(1))) {
+      list.add("repeat-conversion", view.text(l), [=](plan::PlanT &p) {
+        auto &launches = p.functions[number]->launches;
+        launches.insert(launches.begin() + static_cast<std::ptrdiff_t>(l),
+                        launches[l]);
+      });
+    }
     const uint32_t group = view.launch->first_integer();
     for (int64_t other = 0; other <= static_cast<int64_t>(plan.groups.size());
          ++other) {

@@ -194,6 +194,24 @@ void addArguments(const plan::PlanT &plan, size_t p, MutantList &list) {
   }
 }
 
+/// One touches what the other writes, in run 0.
+bool depend(const plan::FunctionT &a, const plan::FunctionT &b) {
+  for (size_t i = 0; i < a.launches.size(); ++i) {
+    for (size_t j = 0; j < b.launches.size(); ++j) {
+      const LaunchView first(a, i), second(b, j);
+      for (size_t x = 0; x < first.operands(); ++x) {
+        for (size_t y = 0; y < second.operands(); ++y) {
+          if ((first.writes(x) || second.writes(y)) &&
+              sharesBytes(first.buffer(x), second.buffer(y))) {
+            return true;
+          }
+        }
+      }
+    }
+  }
+  return false;
+}
+
 } // namespace
 
 void addProgramMutants(const plan::PlanT &plan, MutantList &list) {
@@ -217,7 +235,10 @@ void addProgramMutants(const plan::PlanT &plan, MutantList &list) {
             calls.insert(calls.begin() + at, calls[c]);
           });
         }
-        if (c + 1 < program.calls.size()) {
+        if (c + 1 < program.calls.size() &&
+            (program.kind != plan::ActionKind::Finish ||
+             depend(*plan.functions[program.calls[c].function()],
+                    *plan.functions[program.calls[c + 1].function()]))) {
           list.add("swap-calls", site, [=](plan::PlanT &m) {
             std::swap(m.programs[p]->calls[c], m.programs[p]->calls[c + 1]);
           });

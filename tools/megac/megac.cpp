@@ -41,8 +41,7 @@ static cl::opt<int64_t> dataParallel(
     cl::desc("data-parallel degree: replicas that share the batch (1)"),
     cl::cat(category));
 static cl::opt<bool> sequenceParallel(
-    "sp",
-    cl::desc("cut activations between layers along the sequence over tp"),
+    "sp", cl::desc("cut activations between layers along the sequence over tp"),
     cl::cat(category));
 static cl::opt<int64_t>
     zero("zero", cl::value_desc("0|1"), cl::init(0),
@@ -95,9 +94,8 @@ static int finishOutput() {
 
 static Status checkDegrees() {
   constexpr int64_t kMaxRanks = 1 << 20;
-  for (const auto &[flag, value] :
-       {std::pair("--tp", int64_t{tensorParallel}),
-        std::pair("--dp", int64_t{dataParallel})}) {
+  for (const auto &[flag, value] : {std::pair("--tp", int64_t{tensorParallel}),
+                                    std::pair("--dp", int64_t{dataParallel})}) {
     if (value < 1 || value > kMaxRanks) {
       return makeError(Code::Failed, "{} {} is not between 1 and {}", flag,
                        value, kMaxRanks);
@@ -146,8 +144,8 @@ static int run() {
   }
   // One micro-batch of all replicas.
   const int64_t together = rows * dataParallel;
-  const int64_t total = globalBatch == 0 ? together * kDefaultMicroBatches
-                                         : int64_t{globalBatch};
+  const int64_t total =
+      globalBatch == 0 ? together * kDefaultMicroBatches : int64_t{globalBatch};
   if (total % together != 0) {
     const int64_t below = total / together * together;
     return fail(makeError(

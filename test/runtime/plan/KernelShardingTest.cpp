@@ -139,9 +139,9 @@ TEST(KernelSharding, ABiasIsAddedOnce) {
             "");
   EXPECT_THAT(refusal(Kernel::AddBias, types, {kTpSum, kWhole, kTpSum}),
               HasSubstr("operand 1 must be partial"));
-  EXPECT_EQ(refusal(Kernel::BiasGrad, {kX, kVector},
-                    {tp(3, 1), partial({Axis::Tp})}),
-            "");
+  EXPECT_EQ(
+      refusal(Kernel::BiasGrad, {kX, kVector}, {tp(3, 1), partial({Axis::Tp})}),
+      "");
   EXPECT_THAT(refusal(Kernel::BiasGelu, {kX, kVector, kX, kX},
                       {kTpSum, kWhole, kTpSum, kTpSum}),
               HasSubstr("not linear in it"));
@@ -156,12 +156,12 @@ TEST(KernelSharding, SequencesOfAttentionsAndRotationsStayWhole) {
                       {tp(4, 1), tp(4, 1), tp(4, 1), tp(4, 1), tp(3, 2)}),
               HasSubstr("must be whole"));
   const BufferType table(kF, {16, 4});
-  EXPECT_EQ(refusal(Kernel::Rope, {q, table, q}, {tp(4, 2), kWhole, tp(4, 2)},
-                    {0}),
-            "");
-  EXPECT_THAT(refusal(Kernel::Rope, {q, table, q},
-                      {tp(4, 1), kWhole, tp(4, 1)}, {0}),
-              HasSubstr("must be whole"));
+  EXPECT_EQ(
+      refusal(Kernel::Rope, {q, table, q}, {tp(4, 2), kWhole, tp(4, 2)}, {0}),
+      "");
+  EXPECT_THAT(
+      refusal(Kernel::Rope, {q, table, q}, {tp(4, 1), kWhole, tp(4, 1)}, {0}),
+      HasSubstr("must be whole"));
   EXPECT_EQ(refusal(Kernel::RopeTable, {table}, {kWhole}), "");
   EXPECT_THAT(refusal(Kernel::RopeTable, {table}, {tp(2, 0)}),
               HasSubstr("the same on every rank"));
@@ -282,9 +282,9 @@ TEST(ConversionShape, OfAnotherKernelIsRefused) {
                     kWhole, static_cast<int64_t>(Reduction::Sum)),
               HasSubstr("another reduction than max"));
   // The major axis leaves, the minor one stays.
-  EXPECT_THAT(shape(Kernel::AllGather, cut(3, 1, {Axis::Dp, Axis::Tp}),
-                    tp(3, 1)),
-              HasSubstr("only the minor-most axes"));
+  EXPECT_THAT(
+      shape(Kernel::AllGather, cut(3, 1, {Axis::Dp, Axis::Tp}), tp(3, 1)),
+      HasSubstr("only the minor-most axes"));
 }
 
 //===----------------------------------------------------------------------===//
@@ -316,9 +316,9 @@ TEST(CoordinateFactors, AreThePiecesOfTheMinorAxisFirst) {
 
 TEST(CoordinateFactors, CountFeaturesOfARow) {
   const BufferType heads(kF, {6, 4, 2, 4}), rows(kF, {6, 4});
-  EXPECT_THAT(factors(Kernel::Dropout, {kX, kX}, {tp(3, 2), tp(3, 2)},
-                      "first_feature"),
-              ElementsAre(CoordinateFactor{Axis::Tp, 8}));
+  EXPECT_THAT(
+      factors(Kernel::Dropout, {kX, kX}, {tp(3, 2), tp(3, 2)}, "first_feature"),
+      ElementsAre(CoordinateFactor{Axis::Tp, 8}));
   EXPECT_THAT(factors(Kernel::Dropout, {kX, kX}, {tp(3, 1), tp(3, 1)},
                       "first_position"),
               ElementsAre(CoordinateFactor{Axis::Tp, 4}));
@@ -341,9 +341,9 @@ TEST(CoordinateFactors, CountFeaturesOfARow) {
 TEST(CoordinateFactors, CountHeads) {
   const BufferType q(kF, {6, 4, 2, 4}), lse(kF, {6, 2, 4});
   const std::vector<Layout> layouts(10, tp(4, 2));
-  EXPECT_THAT(factors(Kernel::Attention, {q, q, q, q, lse}, layouts,
-                      "first_head"),
-              ElementsAre(CoordinateFactor{Axis::Tp, 2}));
+  EXPECT_THAT(
+      factors(Kernel::Attention, {q, q, q, q, lse}, layouts, "first_head"),
+      ElementsAre(CoordinateFactor{Axis::Tp, 2}));
   EXPECT_THAT(factors(Kernel::AttentionGrad, {q, q, q, q, q, lse, q, q, q, lse},
                       layouts, "first_head"),
               ElementsAre(CoordinateFactor{Axis::Tp, 2}));
