@@ -225,7 +225,8 @@ void FunctionLowering::launch(Kernel kernel, ArrayRef<ExecOperand> operands,
       lowered.type = bufferType(operand.values.front());
       break;
     case ExecOperand::Kind::Scratch:
-      lowered.type = bufferType(function.getContext(), operand.type);
+      lowered.type =
+          bufferType(function.getContext(), operand.type, operand.layout);
       lowered.data.push_back(newData(lowered.type));
       lowered.kind = ExecOperand::Kind::Value;
       break;
@@ -292,9 +293,9 @@ LogicalResult FunctionLowering::recordBody() {
       continue;
     }
     if (auto counter = dyn_cast<tfm::ReadCounterOp>(op)) {
-      useState(counter.getResult(),
-               state.counter(counter.getCounter(),
-                             bufferType(counter.getResult())));
+      useState(
+          counter.getResult(),
+          state.counter(counter.getCounter(), bufferType(counter.getResult())));
       continue;
     }
     if (auto shared = dyn_cast<tfm::UseOp>(op)) {
@@ -634,12 +635,18 @@ Value FunctionLowering::rootValue(OpBuilder &builder, int root) {
   }
   if (!type) {
     const exec::BufferType member = dataTypes[r.members.front()];
-    SmallVector<int64_t> shape(
-        member.getShape().take_front(member.plain().rowDims()));
+    const int rowDims = member.plain().rowDims();
+    SmallVector<int64_t> shape(member.getShape().take_front(rowDims));
     shape.push_back(r.rowSize);
+    dist::LayoutAttr layout = member.getLayout();
+    if (layout) {
+      // Heads are cut as their features are.
+      const auto dims = llvm::to_vector(llvm::seq(0, rowDims + 1));
+      layout = dist::LayoutAttr::get(builder.getContext(),
+                                     layout.getLayout().select(dims));
+    }
     type = exec::BufferType::get(builder.getContext(), shape,
-                                 member.getElementType(), r.rowSize,
-                                 member.getLayout());
+                                 member.getElementType(), r.rowSize, layout);
   }
   const Location loc = function.getLoc();
   if (const auto it = argumentRoots.find(root); it != argumentRoots.end()) {
@@ -748,10 +755,9 @@ LogicalResult FunctionLowering::emit(OpBuilder &builder) {
   Block *body = &lowered.getBody().emplaceBlock();
   OpBuilder inner = OpBuilder::atBlockEnd(body);
   // Buffers are named at the top, launches follow.
-  auto marker =
-      exec::LaunchOp::create(inner, function.getLoc(), "zero", ValueRange(),
-                             DenseI64ArrayAttr(), DenseF64ArrayAttr(),
-                             DenseI64ArrayAttr());
+  auto marker = exec::LaunchOp::create(
+      inner, function.getLoc(), "zero", ValueRange(), DenseI64ArrayAttr(),
+      DenseF64ArrayAttr(), DenseI64ArrayAttr());
   OpBuilder top(marker);
   prelude = &top;
   // Name every argument, used or not: the caller supplies them all.

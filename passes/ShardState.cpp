@@ -424,6 +424,7 @@ private:
         return failure();
       }
       gradient.type = cast<RankedTensorType>(sum.getType());
+      StoreGradientOp::create(inner, loc, nameOf(gradient.bucket), sum);
     }
     ReturnOp::create(inner, loc, ValueRange());
     return success();

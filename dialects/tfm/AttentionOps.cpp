@@ -78,11 +78,11 @@ LogicalResult RopeOp::verify() {
 OpCost RopeOp::getCost() { return streamingCost(*this); }
 
 /// The table for positions 0 .. sequence-1, as a value of its own: equal tables
-/// are one constant of the plan.
+/// are one constant of the plan, the same on every rank.
 static Value ropeTable(OpBuilder &builder, RopeOp op) {
   const auto type = RankedTensorType::get(
       {tensor(op.getX()).getDimSize(1), tensor(op.getX()).getDimSize(3)},
-      builder.getF32Type(), tensor(op.getX()).getEncoding());
+      builder.getF32Type());
   return RopeTableOp::create(builder, op.getLoc(), type, op.getBaseAttr(),
                              op.getScalingAttr());
 }
@@ -204,10 +204,10 @@ OpCost AttentionOp::getCost() { return attentionCost(*this, 2); }
 LogicalResult AttentionOp::lowerToExec(ExecContext &context) {
   const auto q = tensor(getQ()).getShape();
   const AttentionAttributes attributes = kernelAttributes(context, *this);
-  context.launch(Kernel::Attention,
-                 {getQ(), getK(), getV(), getResult(),
-                  ExecOperand::scratchBuffer(
-                      BufferType(DataType::F32, {q[0], q[2], q[1]}))},
+  ExecOperand lse =
+      ExecOperand::scratchBuffer(BufferType(DataType::F32, {q[0], q[2], q[1]}));
+  lse.layout = dist::layoutOf(statisticsType(getQ(), {0, 2, 1}));
+  context.launch(Kernel::Attention, {getQ(), getK(), getV(), getResult(), lse},
                  attributes.integers, attributes.floats);
   return success();
 }

@@ -42,13 +42,21 @@ LogicalResult LayerNormOp::verify() {
 
 OpCost LayerNormOp::getCost() { return streamingCost(*this); }
 
+/// Statistics that nobody reads.
+static ExecOperand droppedStatistics(Value x) {
+  const RankedTensorType type = statisticsOf(x);
+  const auto rows = type.getShape();
+  ExecOperand statistics = ExecOperand::scratchBuffer(
+      rows.size() == 3 ? BufferType(DataType::F32, {rows[0], rows[1], rows[2]})
+                       : BufferType(DataType::F32, {rows[0], rows[1]}));
+  statistics.layout = dist::layoutOf(type);
+  return statistics;
+}
+
 LogicalResult LayerNormOp::lowerToExec(ExecContext &context) {
-  const auto shape = cast<RankedTensorType>(getX().getType()).getShape();
-  const BufferType statistics(DataType::F32, {shape[0], shape[1]});
   context.launch(Kernel::LayerNorm,
                  {getX(), getGamma(), getBeta(), getResult(),
-                  ExecOperand::scratchBuffer(statistics),
-                  ExecOperand::scratchBuffer(statistics)},
+                  droppedStatistics(getX()), droppedStatistics(getX())},
                  {}, {value(getEpsilonAttr())});
   return success();
 }
@@ -129,14 +137,9 @@ LogicalResult RmsNormOp::verify() {
 OpCost RmsNormOp::getCost() { return streamingCost(*this); }
 
 LogicalResult RmsNormOp::lowerToExec(ExecContext &context) {
-  const auto rows = statisticsOf(getX()).getShape();
-  const BufferType statistics =
-      rows.size() == 3 ? BufferType(DataType::F32, {rows[0], rows[1], rows[2]})
-                       : BufferType(DataType::F32, {rows[0], rows[1]});
-  context.launch(
-      Kernel::RmsNorm,
-      {getX(), getGamma(), getResult(), ExecOperand::scratchBuffer(statistics)},
-      {}, {value(getEpsilonAttr()), value(getOffsetAttr())});
+  context.launch(Kernel::RmsNorm,
+                 {getX(), getGamma(), getResult(), droppedStatistics(getX())},
+                 {}, {value(getEpsilonAttr()), value(getOffsetAttr())});
   return success();
 }
 

@@ -48,6 +48,16 @@ LogicalResult BucketGradientOp::lowerToExec(ExecContext &) {
   return success();
 }
 
+LogicalResult StoreGradientOp::lowerToExec(ExecContext &) {
+  // It is there already.
+  BucketOp bucket = bucketOfGradient(getGradient());
+  if (!bucket || bucket.getSymName() != getBucket()) {
+    return emitOpError() << "stores what is not made of the gradient of "
+                         << getBucketAttr();
+  }
+  return success();
+}
+
 BucketOp mega::tfm::bucketOfGradient(Value gradient) {
   while (Operation *op = gradient.getDefiningOp()) {
     if (auto source = dyn_cast<BucketGradientOp>(op)) {

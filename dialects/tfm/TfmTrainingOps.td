@@ -590,6 +590,17 @@ def Tfm_BucketGradientOp : Tfm_StepOp<"bucket_gradient", [Pure]> {
   let assemblyFormat = "$bucket attr-dict `:` type($result)";
 }
 
+def Tfm_StoreGradientOp : Tfm_StepOp<"store_gradient"> {
+  let summary = "States that a bucket's gradient is now this";
+  let description = [{
+    Ends a chain of conversions from the tfm.bucket_gradient of the same bucket,
+    which work in its memory. From here on tfm.bucket_gradient has that layout.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$bucket,
+                       TensorRankOf<[F32], [1]>:$gradient);
+  let assemblyFormat = "$bucket `,` $gradient attr-dict `:` type($gradient)";
+}
+
 def Tfm_ZeroGradientOp : Tfm_StepOp<"zero_gradient"> {
   let summary = "Sets the gradient of a bucket to zero";
   let description = "Done in the prologue: micro-batches then only add.";

@@ -7,7 +7,8 @@ namespace {
 
 bool hasAddress(const plan::Buffer &buffer) {
   return buffer.per_instance() != 0 || buffer.per_slot() != 0 ||
-         buffer.per_frame() != 0 || buffer.per_micro_batch() != 0;
+         buffer.per_frame() != 0 || buffer.per_micro_batch() != 0 ||
+         buffer.per_coordinate() != 0;
 }
 
 Status checkArgument(const plan::Plan &plan, const plan::Buffer &argument,
@@ -57,7 +58,8 @@ Status checkSlice(std::string_view what, uint64_t first, uint64_t count,
 }
 
 Status checkOneLaunch(const plan::Plan &plan, const plan::Function &function,
-                      const plan::Launch &launch) {
+                      const plan::Launch &launch,
+                      const std::vector<int64_t> &largest) {
   if (launch.kernel() >= kKernelCount) {
     return badInput("kernel {} of {}", launch.kernel(), kKernelCount);
   }
@@ -94,10 +96,19 @@ Status checkOneLaunch(const plan::Plan &plan, const plan::Function &function,
     }
     types.push_back(bufferType(buffers[index]));
   }
-  return checkLaunch(
-      kernel,
-      {types, integers.subspan(launch.first_integer(), spec.integers.size()),
-       floats.subspan(launch.first_float(), spec.floats.size())});
+  // The rules hold between the first rank's integers and the last one's.
+  for (const std::span<const int64_t> all :
+       {integers, std::span<const int64_t>(largest)}) {
+    const LaunchSignature signature{
+        types, all.subspan(launch.first_integer(), spec.integers.size()),
+        floats.subspan(launch.first_float(), spec.floats.size())};
+    MEGA_RETURN_IF_ERROR(checkLaunch(kernel, signature));
+    if (isConversion(kernel)) {
+      MEGA_RETURN_IF_ERROR_CONTEXT(
+          checkConversionGroup(plan, kernel, signature), "{}", spec.name);
+    }
+  }
+  return Status::ok();
 }
 
 Status checkFunction(const plan::Plan &plan, const plan::Function &function) {
@@ -115,10 +126,12 @@ Status checkFunction(const plan::Plan &plan, const plan::Function &function) {
             : checkPlacement(plan, buffers[i], {}),
         "buffer {}", i);
   }
+  MEGA_RETURN_IF_ERROR(checkTerms(plan, function));
+  const std::vector<int64_t> largest = largestIntegers(plan, function);
   const auto launches = elements(function.launches());
   for (size_t i = 0; i < launches.size(); ++i) {
-    MEGA_RETURN_IF_ERROR_CONTEXT(checkOneLaunch(plan, function, launches[i]),
-                                 "launch {}", i);
+    MEGA_RETURN_IF_ERROR_CONTEXT(
+        checkOneLaunch(plan, function, launches[i], largest), "launch {}", i);
   }
   return Status::ok();
 }

@@ -1,7 +1,7 @@
 //===- PlanCheck.cpp - Identity, regions, buffers -------------------------===//
 #include "runtime/plan/PlanCheck.h"
 
-#include "runtime/plan/Layout.h"
+#include "runtime/plan/PlanLayouts.h"
 
 #include <algorithm>
 #include <string>
@@ -58,6 +58,11 @@ Status checkMesh(const plan::Plan &plan) {
       return badInput("mesh axis {} occurs twice", axisName);
     }
     MEGA_RETURN_IF_ERROR(checkRange(axisName, axis.size(), 1, 1 << 20));
+    if (static_cast<Axis>(axis.name()) == Axis::Ep && axis.size() > 1) {
+      return badInput("{} has {} ranks, but regroups those of other axes: a "
+                      "plan has none",
+                      axisName, axis.size());
+    }
     ranks *= axis.size();
     MEGA_RETURN_IF_ERROR(checkRange("ranks of the mesh", ranks, 1, 1 << 20));
     for (uint8_t byte : *axis.reserved()) {
@@ -97,10 +102,6 @@ Status checkRegions(const plan::Plan &plan) {
 }
 
 Status checkStrings(const plan::Plan &plan) {
-  if (length(plan.layouts()) > 256) {
-    return badInput("the plan has {} layouts, at most 256 are possible",
-                    length(plan.layouts()));
-  }
   for (uint32_t i = 0; i < length(plan.locations()); ++i) {
     MEGA_RETURN_IF_ERROR(checkText(fmt::format("location {}", i),
                                    text(plan.locations()->Get(i))));
@@ -211,16 +212,15 @@ Status checkBuffer(const plan::Plan &plan, const plan::Buffer &buffer) {
   MEGA_RETURN_IF_ERROR(checkShape(buffer));
   MEGA_RETURN_IF_ERROR(checkRange("space", buffer.space(), 0,
                                   static_cast<int>(plan::Space::MAX)));
-  MEGA_RETURN_IF_ERROR(
-      checkRange("layout", buffer.layout(), 0,
-                 std::max<int64_t>(length(plan.layouts()), 1) - 1));
+  MEGA_RETURN_IF_ERROR(checkBufferLayout(plan, buffer));
   const int64_t size = byteSize(static_cast<DataType>(buffer.data_type()));
   for (const auto &[what, value] :
        {std::pair("offset", buffer.offset()),
         std::pair("per_instance", buffer.per_instance()),
         std::pair("per_slot", buffer.per_slot()),
         std::pair("per_frame", buffer.per_frame()),
-        std::pair("per_micro_batch", buffer.per_micro_batch())}) {
+        std::pair("per_micro_batch", buffer.per_micro_batch()),
+        std::pair("per_coordinate", buffer.per_coordinate())}) {
     MEGA_RETURN_IF_ERROR(checkRange(what, value, 0, kMaxPlanBytes));
     if (value % size != 0) {
       return badInput("{} is {}, not a multiple of the {} bytes of an element",
@@ -228,6 +228,15 @@ Status checkBuffer(const plan::Plan &plan, const plan::Buffer &buffer) {
     }
   }
   return Status::ok();
+}
+
+/// The largest coordinate that its address depends on.
+static uint64_t lastCoordinate(const plan::Plan &plan,
+                               const plan::Buffer &buffer) {
+  return buffer.per_coordinate() == 0
+             ? 0
+             : static_cast<uint64_t>(
+                   meshOf(plan).size(static_cast<Axis>(buffer.axis())) - 1);
 }
 
 Status checkPlacement(const plan::Plan &plan, const plan::Buffer &buffer,
@@ -239,11 +248,13 @@ Status checkPlacement(const plan::Plan &plan, const plan::Buffer &buffer,
   const auto product = [](uint64_t count, int64_t stride) {
     return static_cast<__int128>(count) * stride;
   };
-  const __int128 end = product(limits.instance, buffer.per_instance()) +
-                       product(limits.slot, buffer.per_slot()) +
-                       product(limits.frame, buffer.per_frame()) +
-                       product(limits.microBatch, buffer.per_micro_batch()) +
-                       buffer.offset() + bufferType(buffer).extentBytes();
+  const __int128 end =
+      product(limits.instance, buffer.per_instance()) +
+      product(limits.slot, buffer.per_slot()) +
+      product(limits.frame, buffer.per_frame()) +
+      product(limits.microBatch, buffer.per_micro_batch()) +
+      product(lastCoordinate(plan, buffer), buffer.per_coordinate()) +
+      buffer.offset() + bufferType(buffer).extentBytes();
   if (end > static_cast<__int128>(region.bytes())) {
     const auto shown = static_cast<int64_t>(std::min<__int128>(end, INT64_MAX));
     return badInput("{} ends at byte {} of region {}, which has {} (instance "
@@ -274,6 +285,7 @@ Status checkPlan(const plan::Plan &plan) {
   MEGA_RETURN_IF_ERROR(checkMesh(plan));
   MEGA_RETURN_IF_ERROR(checkRegions(plan));
   MEGA_RETURN_IF_ERROR(checkStrings(plan));
+  MEGA_RETURN_IF_ERROR(checkLayouts(plan));
   MEGA_RETURN_IF_ERROR(checkFunctions(plan));
   MEGA_RETURN_IF_ERROR(checkPrograms(plan));
   MEGA_RETURN_IF_ERROR(checkEntryPoints(plan));

@@ -16,6 +16,7 @@
 #ifndef MEGA_RUNTIME_PLAN_PLANCHECK_H
 #define MEGA_RUNTIME_PLAN_PLANCHECK_H
 
+#include "runtime/plan/Kernels.h"
 #include "runtime/plan/Plan.h"
 #include "runtime/plan/Status.h"
 
@@ -59,6 +60,19 @@ private:
   std::string_view kind;
   std::unordered_set<std::string_view> names;
 };
+/// Layouts and groups of the plan.
+Status checkLayouts(const plan::Plan &plan);
+/// The layout and what of the address depends on the rank.
+Status checkBufferLayout(const plan::Plan &plan, const plan::Buffer &buffer);
+/// The integers of a function that depend on the rank.
+Status checkTerms(const plan::Plan &plan, const plan::Function &function);
+/// What they are on the rank with the largest coordinates, where all of them
+/// are largest.
+std::vector<int64_t> largestIntegers(const plan::Plan &plan,
+                                     const plan::Function &function);
+/// The group of a conversion, and as many pieces as it has ranks.
+Status checkConversionGroup(const plan::Plan &plan, Kernel kernel,
+                            const LaunchSignature &signature);
 /// Type, shape, row stride, layout and non-negative aligned address fields.
 Status checkBuffer(const plan::Plan &plan, const plan::Buffer &buffer);
 /// The addresses of a buffer with space Region stay inside it.

@@ -51,13 +51,14 @@ void ValueExecution::load() {
         continue;
       }
       const BufferType type = bufferType(*buffer);
+      const Spread spread{buffer->layout(), type};
       for (uint32_t k = 0; k < parameter.count(); ++k) {
         const uint64_t instance = uint64_t{parameter.first_instance()} + k;
         memory.write(
             buffer->region(),
             Box::of(type, buffer->offset() + static_cast<int64_t>(instance) *
                                                  buffer->per_instance()),
-            type, parameterValue(i, k));
+            type, parameterValue(i, k), spread);
       }
     }
   }
@@ -135,6 +136,9 @@ StatusOr<ReadValue> ValueExecution::read(const Touch &touch, const Box &box,
       return std::move(value).takeStatus().withContext(
           describe(plan, touch.site));
     }
+    MEGA_RETURN_IF_ERROR_CONTEXT(
+        spreads.checkRead(bufferOf(plan, touch.site), *value), "{}",
+        describe(plan, touch.site));
     for (const ReadValue::Part &part : value->parts) {
       if (!part.written && (kind == plan::ActionKind::Forward ||
                             kind == plan::ActionKind::Backward)) {
@@ -147,6 +151,8 @@ StatusOr<ReadValue> ValueExecution::read(const Touch &touch, const Box &box,
     return value;
   }
   MEGA_ASSIGN_OR_RETURN(const Value value, readInput(touch, box, kind));
+  MEGA_RETURN_IF_ERROR_CONTEXT(spreads.checkInput(bufferOf(plan, touch.site)),
+                               "{}", describe(plan, touch.site));
   ReadValue result;
   result.value = value;
   return result;
@@ -165,6 +171,7 @@ StatusOr<Value> ValueExecution::valueAt(const Place &place,
 void ValueExecution::move(const Touch &target, const Box &box,
                           const BufferType &sourceType, const Box &sourceBox,
                           const ReadValue &source) {
+  const Spread spread{bufferOf(plan, target.site).layout(), target.type};
   const auto written = [](const auto &part) { return part.written; };
   if (std::none_of(source.parts.begin(), source.parts.end(), written)) {
     return;
@@ -174,7 +181,7 @@ void ValueExecution::move(const Touch &target, const Box &box,
       std::all_of(source.parts.begin(), source.parts.end(),
                   [](const auto &p) { return p.box.isInterval(); });
   if (!apart) {
-    memory.write(target.space.region, box, target.type, source.value);
+    memory.write(target.space.region, box, target.type, source.value, spread);
     return;
   }
   const int64_t from = byteSize(sourceType.type);
@@ -193,7 +200,7 @@ void ValueExecution::move(const Touch &target, const Box &box,
     memory.write(target.space.region,
                  Box::interval(begin, begin + elements * to),
                  BufferType(target.type.type, {elements / columns, columns}),
-                 part.value);
+                 part.value, spreads.moved(part.spread, spread));
   }
 }
 
@@ -309,16 +316,19 @@ Status ValueExecution::launch(const std::vector<Touch> &touches,
     if (keepDropout) {
       MEGA_RETURN_IF_ERROR(checkDropout(site, values));
     }
-    if (spec.kernel == Kernel::Embedding) {
+    if (firstStep && spec.kernel == Kernel::Embedding) {
       MEGA_RETURN_IF_ERROR(checkIds(touches[0], values, 1));
-    } else if (spec.kernel == Kernel::HeadStats) {
+    } else if (firstStep && spec.kernel == Kernel::HeadStats) {
       MEGA_RETURN_IF_ERROR(checkIds(touches[2], values, 1));
     }
   }
   if (!keepDropout) {
     values = withoutDropout(std::move(values));
   }
+  MEGA_RETURN_IF_ERROR_CONTEXT(shards.check(values, layoutsOf(plan, site)),
+                               "{}", describe(plan, site));
   std::vector<Value> results = resultsOf(values);
+  shards.record(values, results, layoutsOf(plan, site));
   MEGA_RETURN_IF_ERROR(observer(site, values, results));
   if (tape) {
     for (const ReadValue &value : reads) {
@@ -339,7 +349,8 @@ Status ValueExecution::launch(const std::vector<Touch> &touches,
     }
     const Value old =
         touch.access == Access::ReadWrite ? reads[i].value : Value{0};
-    memory.write(touch.space.region, box, touch.type, sum(old, results[i]));
+    memory.write(touch.space.region, box, touch.type, sum(old, results[i]),
+                 {bufferOf(plan, touch.site).layout(), touch.type});
   }
   return Status::ok();
 }

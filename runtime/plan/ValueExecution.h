@@ -10,13 +10,16 @@
 //   one of the declared inputs: that of its micro-batch or, in a prologue,
 //   those of all; ids stay inside the table they index, and every kernel
 //   ignores the plan's ignore_label;
-// - (V15) no two launches of a forward drop out by the same random numbers.
+// - (V15) no two launches of a forward drop out by the same random numbers;
+// - (V19, with VerifyLattice.cpp) what is read has the layout it was written
+//   with, or a free conversion lies between (ValueLayouts.h).
 //
 //===----------------------------------------------------------------------===//
 #ifndef MEGA_RUNTIME_PLAN_VALUEEXECUTION_H
 #define MEGA_RUNTIME_PLAN_VALUEEXECUTION_H
 
 #include "runtime/plan/KernelValues.h"
+#include "runtime/plan/ValueLayouts.h"
 #include "runtime/plan/Verifier.h"
 
 #include <functional>
@@ -46,6 +49,10 @@ public:
   Status run(uint32_t program, bool keepDropout, Tape *tape,
              const Observer &observer);
 
+  /// From here on parameters are what AdamW left: ids and labels, which are
+  /// told by the tables they index, are not looked at again.
+  void beginNextStep() { firstStep = false; }
+
   /// Once a forward ran: the limit of every input is that of its tables.
   Status checkLimits() const;
 
@@ -57,7 +64,7 @@ public:
 
 private:
   ValueExecution(const plan::Plan &plan, const plan::EntryPoint &entry)
-      : plan(plan), entry(entry) {}
+      : plan(plan), entry(entry), spreads(plan) {}
 
   void load();
   Status launch(const std::vector<Touch> &touches, const plan::Call &call,
@@ -76,7 +83,10 @@ private:
 
   const plan::Plan &plan;
   const plan::EntryPoint &entry;
+  bool firstStep = true;
   ValueMemory memory;
+  Spreads spreads;
+  VocabularyShards shards;
   /// Of the smallest table that an input indexes.
   std::map<uint32_t, int64_t> rowsByInput;
   /// Key and application of every dropout of the forward.

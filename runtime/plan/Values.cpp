@@ -194,7 +194,7 @@ void ValueMemory::insert(uint32_t region, const std::vector<Entry> &entries) {
 }
 
 void ValueMemory::write(uint32_t region, const Box &box, const BufferType &type,
-                        Value value) {
+                        Value value, const Spread &spread) {
   // Reads say so.
   if (work > kMaxWork) {
     return;
@@ -223,7 +223,7 @@ void ValueMemory::write(uint32_t region, const Box &box, const BufferType &type,
     }
     it = cells.erase(it);
   }
-  kept.push_back({box, box, type, value});
+  kept.push_back({box, box, type, value, spread});
   insert(region, kept);
 }
 
@@ -246,6 +246,7 @@ void ValueMemory::addPart(ReadValue &result, uint32_t region, const Box &box,
         static_cast<uint64_t>(piece.rows)});
   } else {
     part.source = entry->value;
+    part.spread = entry->spread;
     part.whole = holds(piece, entry->box);
     part.block = coordinatesOf(entry->box, entry->type, piece);
     part.value = part.whole ? part.source : sliceOf(part.source, part.block);

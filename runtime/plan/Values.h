@@ -52,6 +52,13 @@ Value sliceOf(Value value, const Coordinates &block);
 /// Values side by side; sorted by coordinates.
 Value concatenationOf(std::span<const std::pair<Coordinates, Value>> blocks);
 
+/// How a value is spread over the ranks: the layout, by its number in the plan,
+/// of a buffer of `type` (Plan.layouts).
+struct Spread {
+  uint8_t layout = 0;
+  BufferType type;
+};
+
 /// What a read finds: a value, and where it came from. (The analyzer takes one
 /// that comes out of a std::optional for uninitialized.)
 // NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign)
@@ -67,6 +74,8 @@ struct ReadValue {
     Coordinates block;
     /// False if nothing wrote it.
     bool written = true;
+    /// As `source` was written.
+    Spread spread;
   };
   Value value = 0;
   /// One, or several of a concatenation.
@@ -77,7 +86,7 @@ struct ReadValue {
 class ValueMemory {
 public:
   void write(uint32_t region, const Box &box, const BufferType &type,
-             Value value);
+             Value value, const Spread &spread = {});
   /// Bytes nothing wrote have the value of their place. Code::BadInput if
   /// buffers overlap in too many pieces to be told apart.
   StatusOr<ReadValue> read(uint32_t region, const Box &box,
@@ -93,6 +102,7 @@ private:
     Box box;
     BufferType type;
     Value value = 0;
+    Spread spread;
   };
   /// Entries whose hulls meet, the last written last.
   struct Cell {

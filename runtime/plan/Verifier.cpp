@@ -82,7 +82,8 @@ Status verifyPlan(const plan::Plan &plan) {
       forEachStage(plan, [&](const auto &entry, const auto &stage) {
         return verifyActions(context, entry, stage);
       }));
-  return verifyValues(context);
+  MEGA_RETURN_IF_ERROR(verifyValues(context));
+  return verifyLattice(context);
 }
 
 } // namespace mega

@@ -38,7 +38,13 @@
 // - (V17) backward leaves the derivative of what forward computed as the
 //   gradient of every parameter (KernelValues.h), seeded with the weight of
 //   each loss term over the count of the labels that its sum is of;
-// - (V18) adamw scales by the clip_scale of the norm of all gradients.
+// - (V18) adamw scales by the clip_scale of the norm of all gradients;
+// and over layouts, on which the values above, those of whole tensors, rest:
+// - (V19) the layouts of every launch obey its kernel's sharding rule
+//   (KernelSharding.h); a conversion is the change between the layouts of its
+//   operands, over the axes of its group; the integers that depend on the rank
+//   are where its piece begins; what is read is laid out as it was written
+//   (ValueLayouts.h), also by the micro-batch and the step before.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MEGA_RUNTIME_PLAN_VERIFIER_H
@@ -91,6 +97,8 @@ Status verifyActions(const VerifierContext &context,
 
 /// V14 to V18.
 Status verifyValues(const VerifierContext &context);
+/// V19.
+Status verifyLattice(const VerifierContext &context);
 
 /// Whether the entry point runs a backward or an optimizer.
 bool isTraining(const VerifierContext &context, const plan::EntryPoint &entry);

@@ -35,6 +35,7 @@ std::vector<Mutant> mutantsOf(const plan::PlanT &plan) {
   MutantList list;
   addLaunchMutants(plan, list);
   addBufferMutants(plan, list);
+  addLayoutMutants(plan, list);
   addProgramMutants(plan, list);
   addScheduleMutants(plan, list);
   addStateMutants(plan, list);

@@ -61,6 +61,7 @@ std::vector<Mutant> mutantsOf(const plan::PlanT &plan);
 // The parts.
 void addLaunchMutants(const plan::PlanT &plan, MutantList &list);
 void addBufferMutants(const plan::PlanT &plan, MutantList &list);
+void addLayoutMutants(const plan::PlanT &plan, MutantList &list);
 void addProgramMutants(const plan::PlanT &plan, MutantList &list);
 void addScheduleMutants(const plan::PlanT &plan, MutantList &list);
 void addStateMutants(const plan::PlanT &plan, MutantList &list);

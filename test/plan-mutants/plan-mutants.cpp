@@ -73,7 +73,10 @@ std::string ruleOf(const plan::Plan &plan) {
       })) {
     return "V10-V11 needs and slots";
   }
-  return verifyValues(context).isOk() ? "no rule" : "V14-V18 values";
+  if (!verifyValues(context).isOk()) {
+    return "V14-V18 values";
+  }
+  return verifyLattice(context).isOk() ? "no rule" : "V19 layouts";
 }
 
 struct Census {

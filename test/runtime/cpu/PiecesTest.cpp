@@ -35,8 +35,7 @@ Values cut(const Values &whole, int64_t outer, int64_t inner, int64_t first,
   Values piece;
   for (int64_t i = 0; i < outer * count * inner; ++i) {
     const int64_t row = first + i / inner % count;
-    const int64_t at =
-        (i / (inner * count) * rows + row) * inner + i % inner;
+    const int64_t at = (i / (inner * count) * rows + row) * inner + i % inner;
     piece.push_back(row < rows ? whole[at] : kNaN);
   }
   return piece;
@@ -99,15 +98,14 @@ TEST_P(PiecesTest, EmbeddingsOfAllPiecesAddUp) {
   for (const Cut &c : kCuts) {
     Values sum(kTokens * kHidden, 0.0);
     for (int64_t p = 0; p < c.pieces; ++p) {
-      Buffer piece =
-          filled({c.rows, kHidden},
-                 cut(table.values(), 1, kHidden, p * c.rows, c.rows));
+      Buffer piece = filled({c.rows, kHidden}, cut(table.values(), 1, kHidden,
+                                                   p * c.rows, c.rows));
       launch(Kernel::Embedding, {&ids, &piece, &out}, {p * c.rows, kRows});
       EXPECT_EQ(out.values(),
                 reference::embedding(
-                    someIds(), cut(table.values(), 1, kHidden, p * c.rows,
-                                   std::clamp<int64_t>(kRows - p * c.rows, 0,
-                                                       c.rows)),
+                    someIds(),
+                    cut(table.values(), 1, kHidden, p * c.rows,
+                        std::clamp<int64_t>(kRows - p * c.rows, 0, c.rows)),
                     kHidden, p * c.rows));
       sum = plus(sum, out.values());
     }
@@ -173,8 +171,8 @@ TEST_P(PiecesTest, DropoutMasksDoNotDependOnTheCut) {
     for (int64_t first = 0; first < kSequence; first += n) {
       Values rows = cut(x.values(), kBatch, 60, first, n);
       for (int64_t feature = 0; feature < 60; feature += f) {
-        Buffer piece = filled({kBatch, n, f},
-                              cut(rows, kBatch * n, 1, feature, f));
+        Buffer piece =
+            filled({kBatch, n, f}, cut(rows, kBatch * n, 1, feature, f));
         launch(Kernel::Dropout, {&piece, &piece}, {99, first, feature}, {0.3});
         paste(rows, kBatch * n, 1, feature, piece.values());
       }
@@ -187,7 +185,8 @@ TEST_P(PiecesTest, DropoutMasksDoNotDependOnTheCut) {
 
 TEST_P(PiecesTest, AttentionOfHeadsIsThatOfAllHeads) {
   const int64_t heads = 8, kvHeads = 4, dim = 12;
-  Buffer q = random({2, 37, heads, dim}, 1), k = random({2, 37, kvHeads, dim}, 2);
+  Buffer q = random({2, 37, heads, dim}, 1),
+         k = random({2, 37, kvHeads, dim}, 2);
   Buffer v = random({2, 37, kvHeads, dim}, 3), out = zeros({2, 37, heads, dim});
   Buffer gradOut = random({2, 37, heads, dim}, 4);
   Buffer gradQ = q, gradK = k, gradV = v;
