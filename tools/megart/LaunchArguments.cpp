@@ -7,8 +7,8 @@
 namespace mega {
 
 void addLaunch(CLI::App &command, LaunchArguments &arguments) {
-  addValue(command, "--rendezvous", arguments.rendezvous, "HOST:PORT",
-           "where the processes of several ranks meet (the launcher's)");
+  addValue(command, "--rendezvous", arguments.rendezvous, "ADDR",
+           "HOST:PORT where processes meet (the launcher's)");
   addValue(command, "--rank", arguments.rank, "N",
            "be this rank (the launcher's, or all as threads)")
       ->check(wholeNumber(0, 1 << 20));

@@ -14,15 +14,17 @@ using namespace mega;
 
 namespace {
 
-constexpr const char *kFooter =
+constexpr const char *kExamples =
     "Examples:\n"
     "  megart train gpt2-tiny.mega --data data/text --steps 300 --lr 3e-3\n"
     "  megart train gpt2-tiny.mega --config run.toml --log-file metrics.jsonl\n"
     "  megart eval gpt2-tiny.mega --data data/valid --weights w.safetensors\n"
     "  megart inspect gpt2-tiny.mega\n"
-    "\n"
+    "\n";
+
+constexpr const char *kExitCodes =
     "Exit codes: 0 ok, 1 the run failed, 2 wrong usage, 65 bad plan or data,\n"
-    "69 device or memory unavailable, 74 input/output error\n";
+    "69 a rank, memory or device unavailable, 74 input/output error\n";
 
 /// Loads a plan and proves it before anything is allocated.
 StatusOr<LoadedPlan> open(const std::string &path) {
@@ -83,6 +85,7 @@ struct TrainCommand {
 
 void addCommon(CLI::App &command, std::string &plan) {
   command.get_formatter()->column_width(24);
+  command.footer(kExitCodes);
   command.add_option("PLAN", plan, "plan made by megac")
       ->option_text(" ")
       ->required();
@@ -294,6 +297,6 @@ int main(int argc, char **argv) {
   CLI::App app("Runs compiled plans.", "megart");
   app.set_version_flag("--version", MEGA_VERSION);
   app.require_subcommand(1);
-  app.footer(kFooter);
+  app.footer(std::string(kExamples) + kExitCodes);
   return finish(app, run(argc, argv, app));
 }
