@@ -12,9 +12,12 @@
 #include "passes/Passes.h"
 
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
 #include "mlir/IR/AttrTypeSubElements.h"
 #include "mlir/IR/BuiltinOps.h"
+
+#include <limits>
 
 namespace mega {
 #define GEN_PASS_DEF_ANNOTATELAYOUTS
@@ -33,12 +36,12 @@ struct AnnotateLayoutsPass
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    Mesh mesh;
-    mesh.sizes[static_cast<int>(mega::Axis::Tp)] = tp;
-    mesh.sizes[static_cast<int>(mega::Axis::Dp)] = dp;
     if (tp < 1 || dp < 1) {
       module.emitError() << "--tp " << int64_t{tp} << " and --dp "
                          << int64_t{dp} << " must be positive";
+      return signalPassFailure();
+    }
+    if (failed(chooseMesh(module))) {
       return signalPassFailure();
     }
     if (mesh.ranks() > 1) {
@@ -54,6 +57,60 @@ struct AnnotateLayoutsPass
         signalPassFailure();
       }
     }
+  }
+
+  /// tp is one axis, or two if there are fewer key/value heads: as many over
+  /// the major one as there are heads.
+  LogicalResult chooseMesh(ModuleOp module) {
+    int64_t major = tp;
+    const WalkResult walked = module.walk([&](AttentionOp op) {
+      const int64_t heads = tensor(op.getQ()).getDimSize(2);
+      const int64_t groups = tensor(op.getK()).getDimSize(2);
+      if (!isLegal(tp, heads, groups)) {
+        InFlightDiagnostic error = op.emitError();
+        error << "--tp " << int64_t{tp} << " does not divide " << heads
+              << " heads into parts of whole groups of the " << groups
+              << " key/value heads (legal: ";
+        SmallVector<std::string> legal;
+        for (int64_t n = 1; n <= heads; ++n) {
+          if (isLegal(n, heads, groups)) {
+            legal.push_back(std::to_string(n));
+          }
+        }
+        error << llvm::join(legal, ", ") << ")";
+        return WalkResult::interrupt();
+      }
+      if (groups < tp) {
+        if (major != tp && major != groups) {
+          op.emitError() << "--tp " << int64_t{tp}
+                         << " is more than the key/value heads, " << groups
+                         << " here and " << major
+                         << " elsewhere; tp can be parted once only";
+          return WalkResult::interrupt();
+        }
+        major = groups;
+      }
+      return WalkResult::advance();
+    });
+    if (walked.wasInterrupted()) {
+      return failure();
+    }
+    const auto size = [&](mega::Axis axis) -> int64_t & {
+      return mesh.sizes[static_cast<size_t>(axis)];
+    };
+    size(mega::Axis::Dp) = dp;
+    if (major == tp || major == 1) {
+      size(mega::Axis::Tp) = tp;
+    } else {
+      size(mega::Axis::TpMajor) = major;
+      size(mega::Axis::TpMinor) = tp / major;
+    }
+    return success();
+  }
+
+  /// Every rank has whole groups of heads, or a part of one group.
+  static bool isLegal(int64_t n, int64_t heads, int64_t groups) {
+    return heads % n == 0 && (groups % n == 0 || n % groups == 0);
   }
 
   /// Every tensor that has no layout is invariant until something says more.
@@ -79,7 +136,8 @@ struct AnnotateLayoutsPass
         if (readers->empty()) {
           continue;
         }
-        if (failed(cut(linear, linear.getWeight(), 0, false))) {
+        if (failed(cut(linear, linear.getWeight(), 0, false,
+                       headsOf(linear)))) {
           return failure();
         }
         for (Operation *reader : *readers) {
@@ -116,7 +174,7 @@ struct AnnotateLayoutsPass
         if (!user || isa<AddOp>(use.getOwner())) {
           continue;
         }
-        const ShardingRule rule = user.getShardingRule();
+        const ShardingRule rule = user.getShardingRule().joined();
         const char factor = rule.operands[use.getOperandNumber()]
                                 .factors[static_cast<size_t>(dim)];
         if (isa<LinearOp>(use.getOwner()) && use.getOperandNumber() == 0) {
@@ -125,10 +183,6 @@ struct AnnotateLayoutsPass
         }
         if (ShardingRule::isWhole(factor)) {
           continue;
-        }
-        if (auto split = dyn_cast<SplitHeadsOp>(use.getOwner());
-            split && failed(checkHeads(split))) {
-          return failure();
         }
         for (auto [index, result] : llvm::enumerate(user->getResults())) {
           const size_t at = rule.results[index].factors.find(factor);
@@ -141,46 +195,56 @@ struct AnnotateLayoutsPass
     return readers;
   }
 
-  LogicalResult checkHeads(SplitHeadsOp split) {
-    const int64_t heads = tensor(split.getResult()).getDimSize(2);
-    if (heads % tp == 0) {
-      return success();
-    }
-    InFlightDiagnostic error = split.emitError();
-    error << "--tp " << int64_t{tp} << " does not divide " << heads
-          << " heads (legal: ";
-    for (int64_t n = 1; n <= heads; ++n) {
-      if (heads % n == 0) {
-        error << (n == 1 ? "" : ", ") << n;
+  /// The heads that the features of a linear become, or all ranks of tp.
+  int64_t headsOf(LinearOp linear) {
+    Value value = linear.getResult();
+    while (value.hasOneUse()) {
+      Operation *user = *value.getUsers().begin();
+      if (auto split = dyn_cast<SplitHeadsOp>(user)) {
+        return std::min<int64_t>(tensor(split.getResult()).getDimSize(2), tp);
       }
+      if (!isa<AddBiasOp>(user)) {
+        break;
+      }
+      value = user->getResult(0);
     }
-    return error << ")";
+    return tp;
   }
 
-  /// Cuts dimension `dim` of a parameter over tp, padded where that is allowed;
-  /// a layout that the model gave it stays.
-  LogicalResult cut(Operation *op, Value parameter, int dim, bool mayPad) {
+  /// Cuts dimension `dim` of a parameter over tp, padded where that is allowed,
+  /// into `most` pieces at most: those of the major part of tp. A layout that
+  /// the model gave it stays.
+  LogicalResult cut(Operation *op, Value parameter, int dim, bool mayPad,
+                    int64_t most = std::numeric_limits<int64_t>::max()) {
     const RankedTensorType type = tensor(parameter);
     if (!isParameter(parameter) ||
-        !dist::layoutOf(type).getLayout().isInvariant()) {
+        !dist::layoutIn(type).isInvariant() || most == 1) {
       return success();
     }
     const int64_t extent = type.getDimSize(dim);
     Layout layout;
     layout.rank = static_cast<uint8_t>(type.getRank());
-    layout.dims[static_cast<size_t>(dim)].push(mega::Axis::Tp);
-    if (extent % tp != 0) {
+    for (mega::Axis axis : kTpAxes) {
+      if (mesh.size(axis) > 1 &&
+          (axis != mega::Axis::TpMinor || most >= tp)) {
+        layout.dims[static_cast<size_t>(dim)].push(axis);
+      }
+    }
+    const int64_t pieces = layout.shards(dim, mesh);
+    if (extent % pieces != 0) {
       if (!mayPad) {
-        return op->emitError() << "--tp " << int64_t{tp} << " does not divide "
+        return op->emitError() << "--tp " << pieces << " does not divide "
                                << extent << " features";
       }
       layout.dims[static_cast<size_t>(dim)].padded =
-          static_cast<int64_t>(llvm::alignTo(extent, tp));
+          static_cast<int64_t>(llvm::alignTo(extent, pieces));
     }
     parameter.setType(
         dist::withLayout(type, dist::LayoutAttr::get(&getContext(), layout)));
     return success();
   }
+
+  Mesh mesh;
 };
 
 } // namespace

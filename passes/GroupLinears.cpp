@@ -24,7 +24,9 @@ struct GroupLinearsPass : mega::impl::GroupLinearsBase<GroupLinearsPass> {
   }
 
   void group(tfm::BlockOp block) {
-    llvm::MapVector<Value, SmallVector<tfm::LinearOp>> byInput;
+    // Weights of one matrix are laid out alike.
+    llvm::MapVector<std::pair<Value, Attribute>, SmallVector<tfm::LinearOp>>
+        byInput;
     for (auto linear : block.getBody().front().getOps<tfm::LinearOp>()) {
       // A mark that is there already could join linears of different inputs.
       linear.removeGroupAttr();
@@ -32,12 +34,13 @@ struct GroupLinearsPass : mega::impl::GroupLinearsBase<GroupLinearsPass> {
       // cannot be the neighbour of two groups.
       if (linear.getWeight().getDefiningOp<tfm::ParamOp>() &&
           linear.getWeight().hasOneUse()) {
-        byInput[linear.getX()].push_back(linear);
+        byInput[{linear.getX(), tfm::tensor(linear.getWeight()).getEncoding()}]
+            .push_back(linear);
       }
     }
     Builder builder(&getContext());
     int64_t next = 0;
-    for (auto &[x, linears] : byInput) {
+    for (auto &[input, linears] : byInput) {
       if (linears.size() < 2) {
         continue;
       }

@@ -50,7 +50,7 @@ private:
   LogicalResult unmapped(Sharded op, const ShardingRule &rule, mega::Axis axis);
   std::optional<char> factorOf(Sharded op, const ShardingRule &rule,
                                mega::Axis axis);
-  LogicalResult set(Operation *op, unsigned operand, const Layout &layout);
+  LogicalResult convert(Operation *op, unsigned operand, const Layout &layout);
   Layout layoutOf(Value value) {
     const dist::LayoutAttr attr = dist::layoutOf(value.getType());
     return attr ? attr.getLayout() : Layout();
@@ -59,11 +59,15 @@ private:
 
   Mesh mesh;
   bool sequenceParallel;
+  /// What the op in hand wants its operands to be.
+  SmallVector<Layout> wanted;
   /// At most one conversion of a value to a layout.
   std::map<std::pair<void *, std::string>, Value> converted;
 };
 
-constexpr mega::Axis kAxes[] = {mega::Axis::Tp, mega::Axis::Dp};
+/// Those of a dimension are cut in this order.
+constexpr mega::Axis kAxes[] = {mega::Axis::TpMajor, mega::Axis::TpMinor,
+                                mega::Axis::Tp, mega::Axis::Dp};
 
 /// `layout` with `axis` in `state`; a cut of a dimension of rank `rank`.
 Layout with(Layout layout, mega::Axis axis, State state, int dim = -1,
@@ -110,25 +114,28 @@ Layout with(Layout layout, mega::Axis axis, State state, int dim = -1,
 
 /// Where a reduced value of the residual stream lives on `axis`.
 Layout Walk::residual(Value value, const Layout &from, mega::Axis axis) const {
-  const bool cut = axis == mega::Axis::Tp && sequenceParallel &&
+  const bool cut = isTp(axis) && sequenceParallel &&
                    tensor(value).getRank() == 3;
   return cut ? with(from, axis, State::Shard, 1, 3)
              : with(from, axis, State::Invariant);
 }
 
 /// Converts an operand, or gives a parameter without uses so far its layout.
-LogicalResult Walk::set(Operation *op, unsigned operand, const Layout &layout) {
+/// By one conversion where one does it, else axis by axis.
+LogicalResult Walk::convert(Operation *op, unsigned operand,
+                            const Layout &layout) {
   Value value = op->getOperand(operand);
-  const auto attr = dist::LayoutAttr::get(op->getContext(), layout);
-  if (dist::layoutOf(value.getType()) == attr) {
-    return success();
-  }
-  if (isParameter(value) &&
-      !converted.count({value.getAsOpaquePointer(), ""})) {
-    value.setType(dist::withLayout(tensor(value), attr));
+  const auto attrOf = [&](const Layout &of) {
+    return dist::LayoutAttr::get(op->getContext(), of);
+  };
+  if (layoutOf(value) == layout) {
     return success();
   }
   if (isParameter(value)) {
+    if (!converted.count({value.getAsOpaquePointer(), ""})) {
+      value.setType(dist::withLayout(tensor(value), attrOf(layout)));
+      return success();
+    }
     return op->emitError()
            << "needs its parameter as <" << layout.str() << ">, an earlier op "
            << "as <" << layoutOf(value).str()
@@ -137,7 +144,26 @@ LogicalResult Walk::set(Operation *op, unsigned operand, const Layout &layout) {
   Value &result = converted[{value.getAsOpaquePointer(), layout.str()}];
   if (!result) {
     OpBuilder builder(op);
-    result = dist::createConversion(builder, op->getLoc(), value, attr);
+    const auto rank = static_cast<int>(tensor(value).getRank());
+    result = value;
+    if (!changeBetween(layoutOf(value), layout).isOk()) {
+      for (mega::Axis axis : kAxes) {
+        Layout step = layoutOf(result);
+        if (step.state(axis) == layout.state(axis) &&
+            step.shardedDim(axis) == layout.shardedDim(axis)) {
+          continue;
+        }
+        step = with(step, axis, layout.state(axis), layout.shardedDim(axis),
+                    rank);
+        result =
+            dist::createConversion(builder, op->getLoc(), result, attrOf(step));
+        if (!result) {
+          return failure();
+        }
+      }
+    }
+    result =
+        dist::createConversion(builder, op->getLoc(), result, attrOf(layout));
     if (!result) {
       return failure();
     }
@@ -154,7 +180,7 @@ std::optional<char> Walk::factorOf(Sharded op, const ShardingRule &rule,
     if (rule.operands[index].role == Role::Any) {
       continue;
     }
-    const int dim = layoutOf(operand).shardedDim(axis);
+    const int dim = wanted[index].shardedDim(axis);
     if (dim < 0) {
       continue;
     }
@@ -179,12 +205,12 @@ LogicalResult Walk::unmapped(Sharded op, const ShardingRule &rule,
   const bool allPartial = llvm::all_of(
       llvm::enumerate(op->getOperands()), [&](const auto &operand) {
         return rule.operands[operand.index()].role == Role::Additive &&
-               layoutOf(operand.value()).state(axis) == State::Partial;
+               wanted[operand.index()].state(axis) == State::Partial;
       });
   bool reduced = false;
   for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
     const Role role = rule.operands[index].role;
-    const Layout layout = layoutOf(operand);
+    const Layout layout = wanted[index];
     const State state = layout.state(axis);
     const bool whole = state == State::Shard;
     const bool keeps =
@@ -193,44 +219,40 @@ LogicalResult Walk::unmapped(Sharded op, const ShardingRule &rule,
         (role == Role::Linear && isa<HeadRescaleOp>(op.getOperation()));
     if (whole) {
       // The op needs it whole: everybody computes the same.
-      if (failed(set(op, index, with(layout, axis, State::Invariant)))) {
-        return failure();
-      }
+      wanted[index] = with(layout, axis, State::Invariant);
     } else if (state == State::Partial && !keeps) {
       const bool inactive = role == Role::Inactive;
-      const Layout target = inactive ? with(layout, axis, State::Invariant)
-                                     : residual(operand, layout, axis);
-      if (failed(set(op, index, target))) {
-        return failure();
-      }
+      wanted[index] = inactive ? with(layout, axis, State::Invariant)
+                               : residual(operand, layout, axis);
       reduced = true;
     }
   }
   if (reduced && factorOf(op, rule, axis)) {
     return this->axis(op, rule, axis);
   }
-  const bool replicated = llvm::any_of(op->getOperands(), [&](Value value) {
-    return !isParameter(value) &&
-           layoutOf(value).state(axis) == State::Replicated;
-  });
+  const bool replicated =
+      llvm::any_of(llvm::enumerate(op->getOperands()), [&](const auto &each) {
+        return !isParameter(each.value()) &&
+               wanted[each.index()].state(axis) == State::Replicated;
+      });
   for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
     const Role role = rule.operands[index].role;
-    const State state = layoutOf(operand).state(axis);
+    const State state = wanted[index].state(axis);
     if (role == Role::Any || role == Role::Inactive ||
         state == State::Partial) {
       continue;
     }
-    const State wanted = replicated ? State::Replicated : State::Invariant;
-    if (state != wanted &&
-        failed(set(op, index, with(layoutOf(operand), axis, wanted)))) {
-      return failure();
+    const State all = replicated ? State::Replicated : State::Invariant;
+    if (state != all) {
+      wanted[index] = with(wanted[index], axis, all);
     }
   }
   return success();
 }
 
-LogicalResult Walk::axis(Sharded op, const ShardingRule &rule,
+LogicalResult Walk::axis(Sharded op, const ShardingRule &whole,
                          mega::Axis axis) {
+  const ShardingRule rule = whole.on(axis, {wanted.data(), wanted.size()}, {});
   const std::optional<char> factor = factorOf(op, rule, axis);
   if (!factor) {
     return unmapped(op, rule, axis);
@@ -240,23 +262,19 @@ LogicalResult Walk::axis(Sharded op, const ShardingRule &rule,
     if (expected.role == Role::Any) {
       continue;
     }
-    const Layout layout = layoutOf(operand);
+    const Layout layout = wanted[index];
     const size_t dim = expected.factors.find(*factor);
-    Layout wanted;
     if (dim != std::string::npos) {
       if (layout.shardedDim(axis) == static_cast<int>(dim)) {
         continue;
       }
-      wanted = with(layout, axis, State::Shard, static_cast<int>(dim),
+      wanted[index] = with(layout, axis, State::Shard, static_cast<int>(dim),
                     static_cast<int>(expected.factors.size()));
     } else if (expected.role == Role::Inactive &&
                layout.state(axis) == State::Invariant) {
       continue;
     } else {
-      wanted = with(layout, axis, State::Replicated);
-    }
-    if (failed(set(op, index, wanted))) {
-      return failure();
+      wanted[index] = with(layout, axis, State::Replicated);
     }
   }
   return success();
@@ -264,8 +282,17 @@ LogicalResult Walk::axis(Sharded op, const ShardingRule &rule,
 
 LogicalResult Walk::op(Sharded op) {
   const ShardingRule rule = op.getShardingRule();
+  wanted.clear();
+  for (Value operand : op->getOperands()) {
+    wanted.push_back(layoutOf(operand));
+  }
   for (mega::Axis a : kAxes) {
     if (mesh.size(a) > 1 && failed(axis(op, rule, a))) {
+      return failure();
+    }
+  }
+  for (unsigned i = 0; i < op->getNumOperands(); ++i) {
+    if (failed(convert(op, i, wanted[i]))) {
       return failure();
     }
   }
@@ -296,9 +323,10 @@ LogicalResult Walk::block(BlockOp block) {
       layout = with(layout, mega::Axis::Dp, State::Shard, 0,
                     static_cast<int>(type.getRank()));
     }
-    if (mesh.size(mega::Axis::Tp) > 1 && sequenceParallel &&
-        type.getRank() == 3) {
-      layout = with(layout, mega::Axis::Tp, State::Shard, 1, 3);
+    for (mega::Axis axis : kTpAxes) {
+      if (mesh.size(axis) > 1 && sequenceParallel && type.getRank() == 3) {
+        layout = with(layout, axis, State::Shard, 1, 3);
+      }
     }
     return layout;
   };
@@ -334,9 +362,12 @@ LogicalResult Walk::block(BlockOp block) {
       // replicas, which is reduced once per step.
       Layout wanted = boundary(tensor(value));
       if (tensor(value).getRank() == 0) {
-        wanted = with(layoutOf(value), mega::Axis::Tp, State::Invariant);
+        wanted = layoutOf(value);
+        for (mega::Axis axis : kTpAxes) {
+          wanted = with(wanted, axis, State::Invariant);
+        }
       }
-      if (failed(set(yield, static_cast<unsigned>(index), wanted))) {
+      if (failed(convert(yield, static_cast<unsigned>(index), wanted))) {
         return failure();
       }
       results.push_back(

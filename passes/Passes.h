@@ -3,7 +3,6 @@
 #define MEGA_PASSES_PASSES_H
 
 #include "dialects/Register.h"
-#include "runtime/plan/Layout.h"
 
 #include "mlir/Pass/Pass.h"
 
@@ -41,12 +40,6 @@ struct CompileOptions {
   /// Rows of one micro-batch of all replicas.
   int64_t batch() const { return microBatch * dp; }
   int64_t globalBatch() const { return batch() * microBatches; }
-  Mesh mesh() const {
-    Mesh mesh;
-    mesh.sizes[static_cast<int>(Axis::Tp)] = tp;
-    mesh.sizes[static_cast<int>(Axis::Dp)] = dp;
-    return mesh;
-  }
 };
 
 /// A named phase: a pipeline that ends in a pass stating its postcondition.

@@ -319,7 +319,8 @@ private:
   RankedTensorType gradientType(BucketOp bucket, const BucketKey &key) {
     Layout layout;
     auto elements = static_cast<int64_t>(bucket.getElements());
-    for (int i = 0; i < kAxisCount; ++i) {
+    // Major to minor.
+    for (int i = kAxisCount; i-- > 0;) {
       if (key.cut >> i & 1) {
         layout.rank = 1;
         layout.dims[0].push(static_cast<mega::Axis>(i));

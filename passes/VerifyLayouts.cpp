@@ -30,7 +30,7 @@ struct VerifyLayoutsPass : mega::impl::VerifyLayoutsBase<VerifyLayoutsPass> {
           check(argument.getType());
         }
       }
-      if (failed(types) || failed(checkRule(op))) {
+      if (failed(types) || failed(checkRule(op, mesh))) {
         signalPassFailure();
       }
     });
@@ -55,7 +55,31 @@ struct VerifyLayoutsPass : mega::impl::VerifyLayoutsBase<VerifyLayoutsPass> {
     return success();
   }
 
-  LogicalResult checkRule(Operation *op) {
+  /// Nested factors: what a rank has of the outer one.
+  LogicalResult checkGroups(Operation *op, const ShardingRule &rule,
+                            const Mesh &mesh) {
+    std::vector<Layout> layouts;
+    std::vector<int64_t> extents;
+    for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
+      const RankedTensorType type = tfm::tensor(operand);
+      const size_t dim = rule.outer == 0
+                             ? std::string::npos
+                             : rule.operands[index].factors.find(rule.outer);
+      layouts.push_back(dist::layoutIn(type));
+      extents.push_back(
+          dim == std::string::npos
+              ? 0
+              : dist::localType(type, mesh)
+                    .getDimSize(static_cast<unsigned>(dim)));
+    }
+    const Status status = checkNesting(rule, layouts, extents);
+    return status.isOk() ? success()
+                         : LogicalResult(op->emitError()
+                                         << op->getName() << ": "
+                                         << status.message());
+  }
+
+  LogicalResult checkRule(Operation *op, const Mesh &mesh) {
     auto sharded = dyn_cast<tfm::Sharded>(op);
     if (!sharded) {
       return success();
@@ -74,7 +98,7 @@ struct VerifyLayoutsPass : mega::impl::VerifyLayoutsBase<VerifyLayoutsPass> {
     if (!status.isOk()) {
       return op->emitError() << op->getName() << ": " << status.message();
     }
-    return success();
+    return checkGroups(op, sharded.getShardingRule(), mesh);
   }
 };
 

@@ -49,10 +49,20 @@ ParseResult mega::dist::parseAxis(AsmParser &parser, mega::Axis &axis) {
   if (parser.parseKeyword(&keyword)) {
     return failure();
   }
-  const auto found = findAxis(std::string_view(keyword.data(), keyword.size()));
+  std::string text = keyword.str();
+  // One of the parts of an axis.
+  if (succeeded(parser.parseOptionalColon())) {
+    int64_t part = 0;
+    if (parser.parseInteger(part)) {
+      return failure();
+    }
+    text += ":" + std::to_string(part);
+  }
+  const auto found = findAxis(text);
   if (!found) {
-    return parser.emitError(loc) << "unknown mesh axis '" << keyword
-                                 << "' (known: tp, cp, dp, pp, ep)";
+    return parser.emitError(loc) << "unknown mesh axis '" << text
+                                 << "' (known: tp, tp:0, tp:1, cp, dp, pp, "
+                                    "ep)";
   }
   axis = *found;
   return success();
@@ -73,8 +83,8 @@ Attribute MeshAttr::parse(AsmParser &parser, Type) {
       return failure();
     }
     if (static_cast<int>(axis) <= last) {
-      return parser.emitError(loc) << "mesh axes must be in the order tp, cp, "
-                                      "dp, pp, ep and occur once";
+      return parser.emitError(loc) << "mesh axes must be in the order tp, tp:1, "
+                                      "tp:0, cp, dp, pp, ep and occur once";
     }
     if (size < 2) {
       return parser.emitError(loc) << "size of axis " << mega::name(axis)

@@ -422,7 +422,7 @@ def Tfm_AttentionOp : Tfm_ExpandedLayerOp<"attention", [
     }
     ```
   }];
-  let shardingRule = "bShD, bShD, *bShD -> bShD";
+  let shardingRule = "bShD, bSkD, *bSkD -> bShD | h in k";
   let arguments = (ins Tfm_Heads:$q, Tfm_Heads:$k, Tfm_Heads:$v,
                        UnitAttr:$causal, OptionalAttr<I64Attr>:$window,
                        F64Attr:$scale,

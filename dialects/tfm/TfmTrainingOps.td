@@ -180,7 +180,7 @@ def Tfm_AttentionStatsOp : Tfm_LayerOp<"attention_stats", [
     }
     ```
   }];
-  let shardingRule = "bShD, bShD, *bShD -> bShD, bhS";
+  let shardingRule = "bShD, bSkD, *bSkD -> bShD, bhS | h in k";
   let arguments = (ins Tfm_Heads:$q, Tfm_Heads:$k, Tfm_Heads:$v,
                        UnitAttr:$causal, OptionalAttr<I64Attr>:$window,
                        F64Attr:$scale,
@@ -365,7 +365,7 @@ def Tfm_AttentionGradOp : Tfm_MathOp<"attention_grad", [
     head. With dropout the mask of the forward is drawn again and applied to
     the `P` of `grad_v` and to `grad v^T`.
   }];
-  let shardingRule = "*bShD, bShD, bShD, bShD, bShD, bhS -> bShD, bShD, bShD";
+  let shardingRule = "*bShD, bShD, bSkD, bSkD, bShD, bhS -> bShD, bSkD, bSkD | h in k";
   let arguments = (ins Tfm_Heads:$grad, Tfm_Heads:$q, Tfm_Heads:$k,
                        Tfm_Heads:$v, Tfm_Heads:$out, Tfm_Statistics:$lse,
                        UnitAttr:$causal, OptionalAttr<I64Attr>:$window,

@@ -64,9 +64,7 @@ Status checkLayout(const Mesh &mesh, const plan::Layout &layout) {
   for (uint32_t d = 0; d < Layout::kMaxRank; ++d) {
     const plan::LayoutDimension &dimension = *layout.dims()->Get(d);
     const auto check = [&]() -> Status {
-      MEGA_RETURN_IF_ERROR(
-          checkRange("reserved bytes", dimension.reserved(), 0, 0));
-      MEGA_RETURN_IF_ERROR(
+        MEGA_RETURN_IF_ERROR(
           checkRange("padded extent", dimension.padded(), 0, kMaxPlanBytes));
       if (d >= layout.rank() &&
           (dimension.count() != 0 || dimension.padded() != 0)) {
@@ -93,7 +91,6 @@ Status checkLayout(const Mesh &mesh, const plan::Layout &layout) {
 }
 
 Status checkGroup(const Mesh &mesh, const plan::Group &group) {
-  MEGA_RETURN_IF_ERROR(checkRange("reserved bytes", group.reserved(), 0, 0));
   MEGA_RETURN_IF_ERROR(checkRange("count of axes", group.count(), 1, kAxisCount));
   return checkAxes(mesh, *group.axes(), group.count());
 }

@@ -25,10 +25,21 @@ std::string axesText(const plan::Group &group) {
 }
 
 std::string meshText(const plan::Plan &plan) {
+  const Mesh sizes = meshOf(plan);
   std::string mesh;
+  if (sizes.tp() > 1) {
+    mesh = fmt::format("tp = {}", sizes.tp());
+  }
   for (const plan::Axis &axis : elements(plan.mesh())) {
-    mesh += fmt::format("{}{} = {}", mesh.empty() ? "" : ", ",
-                        name(static_cast<Axis>(axis.name())), axis.size());
+    if (!isTp(static_cast<Axis>(axis.name()))) {
+      mesh += fmt::format("{}{} = {}", mesh.empty() ? "" : ", ",
+                          name(static_cast<Axis>(axis.name())), axis.size());
+    }
+  }
+  if (sizes.size(Axis::TpMajor) > 1) {
+    mesh += fmt::format(" ({} = {}, {} = {})", name(Axis::TpMajor),
+                        sizes.size(Axis::TpMajor), name(Axis::TpMinor),
+                        sizes.size(Axis::TpMinor));
   }
   return mesh;
 }

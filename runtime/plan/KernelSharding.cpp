@@ -43,9 +43,9 @@ constexpr Notation kNotations[] = {
     {Kernel::Dropout, "*. -> ."},
     // Rows of the table are positions from 0 on.
     {Kernel::Rope, "*bShD, PD -> bShD"},
-    {Kernel::Attention, "bShD, bShD, *bShD -> bShD, bhS"},
-    {Kernel::AttentionGrad, "*bShD, bShD, bShD, bShD, bShD, bhS -> "
-                            "bShD, bShD, bShD"},
+    {Kernel::Attention, "bShD, bSkD, *bSkD -> bShD, bhS | h in k"},
+    {Kernel::AttentionGrad, "*bShD, bShD, bSkD, bSkD, bShD, bhS -> "
+                            "bShD, bSkD, bSkD | h in k"},
     {Kernel::HeadStats, "bsI, vI, bs -> ^bs, bs, bs"},
     {Kernel::HeadRescale, "*bs, ~bs, bs -> bs"},
     {Kernel::HeadLoss, "bs, bs, bs, bs -> "},
@@ -261,6 +261,16 @@ Status checkSharding(const ShardedLaunch &launch, const Mesh &mesh) {
     return invariant ? Status::ok()
                      : badInput("what it writes is the same on every rank");
   }
+  std::vector<int64_t> groups(read.size());
+  for (size_t i = 0; rule.outer != 0 && i < read.size(); ++i) {
+    const size_t dim = rule.operands[i].factors.find(rule.outer);
+    if (dim != std::string::npos) {
+      groups[i] = launch.signature
+                      .operands[static_cast<size_t>(roles.read[i])]
+                      .dims[dim];
+    }
+  }
+  MEGA_RETURN_IF_ERROR(checkNesting(rule, read, groups));
   return checkSharding(rule, read, written);
 }
 

@@ -7,7 +7,8 @@
 
 namespace mega {
 namespace {
-constexpr std::string_view kAxisNames[] = {"tp", "cp", "dp", "pp", "ep"};
+constexpr std::string_view kAxisNames[] = {"tp", "tp:1", "tp:0", "cp",
+                                           "dp", "pp",   "ep"};
 constexpr std::string_view kStateNames[] = {"invariant", "replicated", "shard",
                                             "partial"};
 constexpr std::string_view kReductionNames[] = {"sum", "max", "min", "or"};
@@ -64,7 +65,7 @@ std::optional<Axis> findAxis(std::string_view text) {
 
 int64_t Mesh::ranks() const {
   // Expert parallelism regroups the ranks of the other axes.
-  return size(Axis::Tp) * size(Axis::Cp) * size(Axis::Dp) * size(Axis::Pp);
+  return tp() * size(Axis::Cp) * size(Axis::Dp) * size(Axis::Pp);
 }
 
 int64_t Mesh::coordinate(int64_t rank, Axis axis) const {

@@ -33,21 +33,40 @@
 namespace mega {
 
 /// Mesh axes, fastest varying first, so that rank numbers agree with
-/// Megatron's default order. `pp` is placement, never part of a layout.
-enum class Axis : uint8_t { Tp = 0, Cp = 1, Dp = 2, Pp = 3, Ep = 4 };
-inline constexpr int kAxisCount = 5;
+/// Megatron's default order. `pp` is placement, never part of a layout. With
+/// fewer key/value heads than tensor-parallel ranks, tp is two axes: heads are
+/// cut over the major one, `tp:0`, and replicated over the minor one, `tp:1`;
+/// `tp` itself has size 1 then.
+enum class Axis : uint8_t {
+  Tp = 0,
+  TpMinor = 1,
+  TpMajor = 2,
+  Cp = 3,
+  Dp = 4,
+  Pp = 5,
+  Ep = 6
+};
+inline constexpr int kAxisCount = 7;
+/// The axes that tensor parallelism is made of, major to minor.
+inline constexpr std::array<Axis, 3> kTpAxes = {Axis::TpMajor, Axis::TpMinor,
+                                                Axis::Tp};
+constexpr bool isTp(Axis axis) { return axis <= Axis::TpMajor; }
 std::string_view name(Axis axis);
 std::optional<Axis> findAxis(std::string_view name);
 
 /// Sizes of the mesh axes; 1 where an axis is not used.
 struct Mesh {
-  std::array<int64_t, kAxisCount> sizes = {1, 1, 1, 1, 1};
+  std::array<int64_t, kAxisCount> sizes = {1, 1, 1, 1, 1, 1, 1};
 
   int64_t size(Axis axis) const { return sizes[static_cast<int>(axis)]; }
+  /// The tensor-parallel degree, however many axes it is made of.
+  int64_t tp() const {
+    return size(Axis::Tp) * size(Axis::TpMinor) * size(Axis::TpMajor);
+  }
   int64_t ranks() const;
   /// Where `rank`, of 0 .. ranks() - 1, is on `axis`: 0 .. size(axis) - 1. The
   /// number of a rank is tp + size(tp) * (cp + size(cp) * (dp + size(dp) *
-  /// pp)). Not for ep, which regroups the ranks of other axes.
+  /// pp)), tp being tp:1 + size(tp:1) * tp:0 where it is two axes. Not for ep, which regroups the ranks of other axes.
   int64_t coordinate(int64_t rank, Axis axis) const;
   /// The size(axis) ranks that differ from `rank` on `axis` only, itself among
   /// them, by their coordinate and so in increasing order: the members of one

@@ -187,9 +187,11 @@ private:
     }
     const Layout::Dimension &a = shown.dims[static_cast<size_t>(shownDim)];
     const Layout::Dimension &b = layouts[i]->dims[static_cast<size_t>(dim)];
+    // A nested factor has further, minor axes.
+    const int common = std::min(a.count, b.count);
     const bool same =
-        a.count == b.count &&
-        std::equal(a.axes.begin(), a.axes.begin() + a.count, b.axes.begin());
+        (a.count == b.count || rule.outer != 0) &&
+        std::equal(a.axes.begin(), a.axes.begin() + common, b.axes.begin());
     if (!same) {
       return badInput("dimension {} of {} and dimension {} of {} belong "
                       "together but list different axes",
@@ -252,8 +254,72 @@ Status checkRanks(const std::vector<Tensor> &tensors,
 ShardingRule ShardingRule::parse(std::string_view notation) {
   const size_t arrow = notation.find("->");
   assert(arrow != std::string_view::npos);
-  return {parseList(notation.substr(0, arrow)),
-          parseList(notation.substr(arrow + 2))};
+  ShardingRule rule;
+  if (const size_t bar = notation.find('|'); bar != std::string_view::npos) {
+    // `| h in k`
+    const std::string_view nested = notation.substr(bar);
+    assert(nested.size() == 8 && nested.substr(3, 4) == " in ");
+    rule.inner = nested[2];
+    rule.outer = nested[7];
+    notation = notation.substr(0, bar);
+  }
+  rule.operands = parseList(notation.substr(0, arrow));
+  rule.results = parseList(notation.substr(arrow + 2));
+  return rule;
+}
+
+ShardingRule ShardingRule::joined() const {
+  ShardingRule rule = *this;
+  if (outer != 0) {
+    for (std::vector<Tensor> *tensors : {&rule.operands, &rule.results}) {
+      for (Tensor &tensor : *tensors) {
+        std::replace(tensor.factors.begin(), tensor.factors.end(), outer,
+                     inner);
+      }
+    }
+  }
+  return rule;
+}
+
+ShardingRule ShardingRule::on(Axis axis, std::span<const Layout> operandLayouts,
+                              std::span<const Layout> resultLayouts) const {
+  const auto cutsOuter = [&](const std::vector<Tensor> &tensors,
+                             std::span<const Layout> layouts) {
+    for (size_t i = 0; i < layouts.size(); ++i) {
+      const int dim = layouts[i].shardedDim(axis);
+      if (dim >= 0 && tensors[i].factors[static_cast<size_t>(dim)] == outer) {
+        return true;
+      }
+    }
+    return false;
+  };
+  return outer != 0 && (cutsOuter(operands, operandLayouts) ||
+                        cutsOuter(results, resultLayouts))
+             ? joined()
+             : *this;
+}
+
+Status checkNesting(const ShardingRule &rule, std::span<const Layout> operands,
+                    std::span<const int64_t> extents) {
+  if (rule.outer == 0) {
+    return Status::ok();
+  }
+  for (int a = 0; a < kAxisCount; ++a) {
+    bool inner = false;
+    for (size_t i = 0; i < operands.size(); ++i) {
+      const int dim = operands[i].shardedDim(axisOf(a));
+      inner |= dim >= 0 && rule.operands[i].factors[static_cast<size_t>(
+                               dim)] == rule.inner;
+    }
+    for (size_t i = 0; inner && i < operands.size(); ++i) {
+      if (extents[i] > 1 && operands[i].shardedDim(axisOf(a)) < 0) {
+        return badInput("{} cuts the groups of {} but not operand {}, of which "
+                        "a rank has {} groups; it may have one",
+                        name(axisOf(a)), rule.inner, i, extents[i]);
+      }
+    }
+  }
+  return Status::ok();
 }
 
 Status checkSharding(const ShardingRule &rule, std::span<const Layout> operands,
@@ -261,7 +327,8 @@ Status checkSharding(const ShardingRule &rule, std::span<const Layout> operands,
   MEGA_RETURN_IF_ERROR(checkRanks(rule.operands, operands));
   MEGA_RETURN_IF_ERROR(checkRanks(rule.results, results));
   for (int a = 0; a < kAxisCount; ++a) {
-    const AxisCheck check(rule, operands, results, axisOf(a));
+    const ShardingRule here = rule.on(axisOf(a), operands, results);
+    const AxisCheck check(here, operands, results, axisOf(a));
     MEGA_ASSIGN_OR_RETURN(const std::optional<Mapping> mapping,
                           check.mapping());
     if (mapping) {
@@ -287,7 +354,8 @@ StatusOr<std::vector<Layout>> inferSharding(const ShardingRule &rule,
   for (int a = 0; a < kAxisCount; ++a) {
     const Axis axis = axisOf(a);
     const auto mask = static_cast<uint8_t>(1u << a);
-    const AxisCheck check(rule, operands, {}, axis);
+    const ShardingRule here = rule.on(axis, operands, {});
+    const AxisCheck check(here, operands, {}, axis);
     MEGA_ASSIGN_OR_RETURN(const std::optional<Mapping> mapping,
                           check.mapping());
     State unmapped = State::Invariant;
@@ -295,7 +363,7 @@ StatusOr<std::vector<Layout>> inferSharding(const ShardingRule &rule,
       MEGA_ASSIGN_OR_RETURN(unmapped, check.unmapped());
     }
     for (size_t i = 0; i < results.size(); ++i) {
-      const Tensor &tensor = rule.results[i];
+      const Tensor &tensor = here.results[i];
       const int dim = mapping ? dimOf(tensor, mapping->factor) : -1;
       if (dim >= 0) {
         // The whole list of the dimension at once, in its order.

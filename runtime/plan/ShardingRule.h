@@ -17,6 +17,10 @@
 //   ~x   x may be in any state (a local maximum)
 //   x^   a result whose contracted factors leave a maximum instead of a sum
 //
+// Factors may nest: `... | h in k` says that k counts groups of h (key/value
+// heads and the query heads they serve). An axis that cuts h cuts k too, or, if
+// a rank has no more than one k left, leaves k replicated.
+//
 // The rules, per mesh axis (docs/layouts.md):
 //
 //   mapped     the axis cuts one factor: whatever carries it is cut there,
@@ -53,6 +57,15 @@ struct ShardingRule {
   };
   std::vector<Tensor> operands;
   std::vector<Tensor> results;
+  /// The letters of a nested factor and of what it is in; 0 if there is none.
+  char inner = 0;
+  char outer = 0;
+
+  /// The rule of an axis that cuts both: one letter for both.
+  ShardingRule joined() const;
+  /// What holds on an axis: joined() if it cuts the outer factor anywhere.
+  ShardingRule on(Axis axis, std::span<const Layout> operands,
+                  std::span<const Layout> results) const;
 
   /// Reads the notation, which is written by the compiler's authors: a mistake
   /// in it is an assertion.
@@ -71,6 +84,12 @@ Status checkSharding(const ShardingRule &rule, std::span<const Layout> operands,
 /// factor.
 StatusOr<std::vector<Layout>> inferSharding(const ShardingRule &rule,
                                             std::span<const Layout> operands);
+
+/// Of a rule with nested factors: no rank has more than one of the outer factor
+/// where an axis cuts the inner one alone. `extents` has what a rank has of the
+/// outer factor, by operand; 0 for operands without it.
+Status checkNesting(const ShardingRule &rule, std::span<const Layout> operands,
+                    std::span<const int64_t> extents);
 
 } // namespace mega
 

@@ -32,7 +32,8 @@ FlatRange WholeTensors::toldBy(const LogicalParameter &parameter,
       parameter.range && ranges[*parameter.range].isShared()
           ? &ranges[*parameter.range]
           : nullptr;
-  for (Axis axis : {Axis::Tp, Axis::Cp, Axis::Dp, Axis::Pp}) {
+  for (int i = 0; i <= static_cast<int>(Axis::Pp); ++i) {
+    const auto axis = static_cast<Axis>(i);
     const bool same = parameter.layout.state(axis) != State::Shard &&
                       !(shared && shared->axis == axis);
     if (same && mesh.coordinate(rank, axis) != 0) {

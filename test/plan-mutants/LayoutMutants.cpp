@@ -185,8 +185,6 @@ void addTables(const plan::PlanT &plan, MutantList &list) {
     add("group-range", "no axes", [](plan::Group &m) { m.mutate_count(0); });
     add("group-range", "axis 9",
         [](plan::Group &m) { m.mutable_axes()->Mutate(0, 9); });
-    add("group-range", "reserved",
-        [](plan::Group &m) { m.mutate_reserved(1); });
   }
   for (size_t i = 0; i < plan.layouts.size(); ++i) {
     const auto add = [&](std::string what, auto edit) {

@@ -232,7 +232,8 @@ void addIdentity(MutantList &list) {
   edit("mesh", [](auto &m) {
     const uint8_t reserved[3] = {};
     m.mesh.push_back(
-        plan::Axis(2, flatbuffers::span<const uint8_t, 3>(reserved), 2));
+        plan::Axis(static_cast<uint8_t>(Axis::Cp),
+                   flatbuffers::span<const uint8_t, 3>(reserved), 2));
   });
   list.flush();
 }

@@ -15,7 +15,7 @@ namespace {
 
 constexpr DataType kF = DataType::F32;
 // tp 2, dp 3.
-const Mesh kMesh{{2, 1, 3, 1, 1}};
+const Mesh kMesh{{2, 1, 1, 1, 3, 1, 1}};
 
 uint8_t bits(std::initializer_list<Axis> axes) {
   uint8_t mask = 0;

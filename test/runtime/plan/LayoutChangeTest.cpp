@@ -24,7 +24,7 @@ Layout cut(int rank, int dim, std::initializer_list<Axis> axes,
 }
 
 TEST(Pieces, AreNumberedMajorToMinor) {
-  const Mesh mesh{{2, 3, 1, 1, 1}};
+  const Mesh mesh{{2, 1, 1, 3, 1, 1, 1}};
   const Layout layout = cut(2, 1, {Axis::Cp, Axis::Tp});
   EXPECT_EQ(layout.shards(1, mesh), 6);
   EXPECT_EQ(layout.shards(0, mesh), 1);
@@ -41,7 +41,7 @@ TEST(Pieces, AreNumberedMajorToMinor) {
 }
 
 TEST(Pieces, ArePaddedToEqualSizes) {
-  const Mesh mesh{{4, 1, 1, 1, 1}};
+  const Mesh mesh{{4, 1, 1, 1, 1, 1, 1}};
   const int64_t shape[] = {97, 8};
   EXPECT_TRUE(cut(2, 0, {Axis::Tp}, 100).verify(mesh, shape).isOk());
   EXPECT_EQ(cut(2, 0, {Axis::Tp}, 100).localExtent(0, 97, mesh), 25);

@@ -490,7 +490,7 @@ Groups groups(const Mesh &mesh, Axis axis) {
 
 Mesh mesh(int64_t tp, int64_t cp, int64_t dp, int64_t pp) {
   Mesh result;
-  result.sizes = {tp, cp, dp, pp, 1};
+  result.sizes = {tp, 1, 1, cp, dp, pp, 1};
   return result;
 }
 

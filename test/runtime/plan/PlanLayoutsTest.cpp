@@ -21,7 +21,7 @@ plan::Group group(std::initializer_list<Axis> axes) {
 }
 
 // tp 2, cp 1, dp 3: rank tp + 2 dp.
-const Mesh kMesh{{2, 1, 3, 1, 1}};
+const Mesh kMesh{{2, 1, 1, 1, 3, 1, 1}};
 
 TEST(PlanLayouts, TheMeshHasSizeOneWhereThePlanNamesNoAxis) {
   const std::unique_ptr<plan::PlanT> plan = toyPlan();
