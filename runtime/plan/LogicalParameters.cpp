@@ -57,6 +57,15 @@ void forEachLaunch(const plan::Plan &plan, Kernel kernel, Visit visit) {
   }
 }
 
+/// Of a vector that lies at `buffer`, if `pieceBytes` are what a rank touches.
+int64_t wholeBytes(const Mesh &mesh, const plan::Buffer &buffer,
+                   int64_t pieceBytes) {
+  return buffer.per_coordinate() == 0
+             ? pieceBytes
+             : mesh.size(static_cast<Axis>(buffer.axis())) *
+                   buffer.per_coordinate();
+}
+
 } // namespace
 
 const plan::Buffer &addressOf(const plan::Program &program,
@@ -135,15 +144,18 @@ FlatRange ownedElements(const LogicalParameter &parameter,
 }
 
 std::vector<CopyRange> copyRanges(const plan::Plan &plan) {
+  const Mesh mesh = meshOf(plan);
   std::vector<CopyRange> ranges;
   forEachLaunch(
       plan, Kernel::Cast,
-      [&](const Site &site, auto place, auto, auto type, auto) {
+      [&](const Site &site, auto place, auto address, auto type, auto) {
         const BufferType target = type(1);
         if (type(0).type == DataType::F32 && target.type == DataType::BF16 &&
             type(0).isContiguous() && target.isContiguous() &&
             partOf(plan, place(1).region) == plan::Part::State) {
-          ranges.push_back({site, place(0), place(1), target.extentBytes()});
+          ranges.push_back(
+              {site, place(0), place(1),
+               wholeBytes(mesh, address(1), target.extentBytes())});
         }
       });
   return ranges;

@@ -86,12 +86,14 @@ FlatRange ownedElements(const LogicalParameter &parameter,
 /// The AdamW launches of all programs of a checked plan, runs expanded.
 std::vector<OptimizerRange> optimizerRanges(const plan::Plan &plan);
 
-/// A launch that rounds contiguous f32 to contiguous bf16 in state regions.
+/// A launch that rounds contiguous f32 to contiguous bf16 in state regions. Of
+/// vectors that all ranks of an axis have, each rounds its piece.
 struct CopyRange {
   /// Operand 0 of the launch.
   Site site;
   Place source;
   Place target;
+  /// Of the whole vector.
   int64_t targetBytes = 0;
 };
 /// Those of all programs of a checked plan, runs expanded.

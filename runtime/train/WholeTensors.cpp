@@ -26,13 +26,12 @@ WholeTensors::WholeTensors(LocalRanks &ranks, Communicator *everyone)
       ranges(optimizerRanges(ranks.first().plan())) {}
 
 FlatRange WholeTensors::toldBy(const LogicalParameter &parameter,
-                               ParameterPart part, int64_t rank) const {
+                               int64_t rank) const {
   const Mesh &mesh = ranks.mesh();
-  const OptimizerRange *shared = part != ParameterPart::Weight &&
-                                         parameter.range &&
-                                         ranges[*parameter.range].isShared()
-                                     ? &ranges[*parameter.range]
-                                     : nullptr;
+  const OptimizerRange *shared =
+      parameter.range && ranges[*parameter.range].isShared()
+          ? &ranges[*parameter.range]
+          : nullptr;
   for (int i = 0; i <= static_cast<int>(Axis::Pp); ++i) {
     const auto axis = static_cast<Axis>(i);
     const bool same = parameter.layout.state(axis) != State::Shard &&
@@ -68,11 +67,14 @@ StatusOr<std::span<const float>> WholeTensors::gather(size_t index,
   for (int64_t rank = 0; rank < ranks.mesh().ranks(); ++rank) {
     const bool local =
         next < ranks.size() && ranks.executor(next).rank() == rank;
-    const float *values =
-        local ? viewOf(ranks.executor(next++).parameters()[index], part)
-                    .as<float>()
-              : nullptr;
-    const FlatRange range = toldBy(parameter, part, rank);
+    const FlatRange range = toldBy(parameter, rank);
+    const float *values = nullptr;
+    if (local) {
+      values =
+          viewOf(ranks.executor(next++).parameters()[index], part).as<float>();
+      // The others begin with the element that the rank owns first.
+      values += part == ParameterPart::Weight ? range.begin : 0;
+    }
     if (range.size() == 0 || (!local && !isRoot())) {
       continue;
     }

@@ -5,7 +5,8 @@
 //
 // Of each element one rank tells: of the ranks with the same piece, the one
 // with coordinate 0 on the other axes; of ranks that share the update of a
-// vector, the one that owns the element. The whole is put together by the
+// vector, the one that owns the element, as weights in f32 may be old on the
+// others. The whole is put together by the
 // process with rank 0, the root, to which the others send.
 //
 //===----------------------------------------------------------------------===//
@@ -42,8 +43,7 @@ public:
 
 private:
   /// The elements of its piece that `rank` tells of.
-  FlatRange toldBy(const LogicalParameter &parameter, ParameterPart part,
-                   int64_t rank) const;
+  FlatRange toldBy(const LogicalParameter &parameter, int64_t rank) const;
   /// Puts `values`, elements `range` of the rank's piece, into `whole`.
   void put(const LogicalParameter &parameter, int64_t rank, FlatRange range,
            const float *values);

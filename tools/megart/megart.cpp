@@ -1,29 +1,30 @@
 //===- megart.cpp - Runs plans: the command line --------------------------===//
 #include "runtime/core/Files.h"
-#include "runtime/launch/LocalLauncher.h"
 #include "runtime/plan/Inspect.h"
 #include "runtime/plan/PlanLayouts.h"
 #include "runtime/plan/Verifier.h"
 #include "runtime/train/Trainer.h"
+#include "tools/megart/LaunchArguments.h"
 #include "tools/megart/RunConfig.h"
 #include "tools/support/CommandLine.h"
 
-#include <filesystem>
 #include <vector>
 
 using namespace mega;
 
 namespace {
 
-constexpr const char *kFooter =
+constexpr const char *kExamples =
     "Examples:\n"
     "  megart train gpt2-tiny.mega --data data/text --steps 300 --lr 3e-3\n"
     "  megart train gpt2-tiny.mega --config run.toml --log-file metrics.jsonl\n"
     "  megart eval gpt2-tiny.mega --data data/valid --weights w.safetensors\n"
     "  megart inspect gpt2-tiny.mega\n"
-    "\n"
+    "\n";
+
+constexpr const char *kExitCodes =
     "Exit codes: 0 ok, 1 the run failed, 2 wrong usage, 65 bad plan or data,\n"
-    "69 device or memory unavailable, 74 input/output error\n";
+    "69 a rank, memory or device unavailable, 74 input/output error\n";
 
 /// Loads a plan and proves it before anything is allocated.
 StatusOr<LoadedPlan> open(const std::string &path) {
@@ -84,24 +85,10 @@ struct TrainCommand {
 
 void addCommon(CLI::App &command, std::string &plan) {
   command.get_formatter()->column_width(24);
+  command.footer(kExitCodes);
   command.add_option("PLAN", plan, "plan made by megac")
       ->option_text(" ")
       ->required();
-}
-
-/// An option with one value, called `value` in the help.
-template <typename T>
-CLI::Option *addValue(CLI::App &command, const char *name, T &variable,
-                      const char *value, const std::string &help) {
-  return command.add_option(name, variable, help)->option_text(value);
-}
-
-/// The same with a default that the help states.
-template <typename T>
-CLI::Option *addDefault(CLI::App &command, const char *name, T &variable,
-                        const char *value, const char *help) {
-  return addValue(command, name, variable, value,
-                  fmt::format("{} ({})", help, variable));
 }
 
 /// Where the data comes from, as it is written.
@@ -145,94 +132,6 @@ StatusOr<DataSource> toPart(const DataArguments &arguments) {
     }
   }
   return source;
-}
-
-/// Who started this process, as it is written.
-struct LaunchArguments {
-  int rank = 0;
-  int worldSize = 1;
-  int localRank = 0;
-  int localSize = 1;
-  std::string rendezvous;
-  int portDescriptor = -1;
-  int64_t timeout = 300;
-  bool processes = false;
-};
-
-void addLaunch(CLI::App &command, LaunchArguments &arguments) {
-  addValue(command, "--rendezvous", arguments.rendezvous, "HOST:PORT",
-           "where the processes of several ranks meet (the launcher's)");
-  addValue(command, "--rank", arguments.rank, "N",
-           "be this rank (the launcher's, or all as threads)")
-      ->check(wholeNumber(0, 1 << 20));
-  addValue(command, "--world-size", arguments.worldSize, "N",
-           "of so many processes")
-      ->check(wholeNumber(1, 1 << 20));
-  addDefault(command, "--timeout", arguments.timeout, "SECONDS",
-             "longest wait for another rank")
-      ->check(wholeNumber(1, 1 << 20));
-  // For --processes alone.
-  for (const auto &[name, variable] :
-       {std::pair("--local-rank", &arguments.localRank),
-        std::pair("--local-size", &arguments.localSize),
-        std::pair("--port-descriptor", &arguments.portDescriptor)}) {
-    command.add_option(name, *variable)->group("");
-  }
-}
-
-StatusOr<LaunchInfo> toLaunch(const CLI::App &command,
-                              const LaunchArguments &arguments) {
-  LaunchFlags flags;
-  const auto take = [&](const char *name, int value, std::optional<int> &flag) {
-    if (!command.get_option(name)->empty()) {
-      flag = value;
-    }
-  };
-  take("--rank", arguments.rank, flags.rank);
-  take("--world-size", arguments.worldSize, flags.worldSize);
-  take("--local-rank", arguments.localRank, flags.localRank);
-  take("--local-size", arguments.localSize, flags.localSize);
-  flags.rendezvous = arguments.rendezvous;
-  return detectLauncher(currentEnvironment(), flags);
-}
-
-StatusOr<RankOptions> toRanks(const CLI::App &command,
-                              const LaunchArguments &arguments, int threads) {
-  RankOptions ranks;
-  MEGA_ASSIGN_OR_RETURN(ranks.launch, toLaunch(command, arguments));
-  ranks.threads = threads;
-  ranks.timeLimit = std::chrono::seconds(arguments.timeout);
-  if (arguments.portDescriptor >= 0) {
-    ranks.onListening = [descriptor = arguments.portDescriptor](int port) {
-      announcePort(descriptor, port);
-    };
-  }
-  return ranks;
-}
-
-/// Whether this process starts the ranks as processes, and is none itself.
-StatusOr<bool> startsProcesses(const LaunchArguments &arguments,
-                               const LaunchInfo &launch) {
-  if (!arguments.processes || launch.launcher == Launcher::Flags) {
-    return false;
-  }
-  if (launch.launcher != Launcher::None) {
-    return usageError("--processes starts the ranks, and {} has started this "
-                      "one: leave one of them away",
-                      name(launch.launcher));
-  }
-  return true;
-}
-
-/// Runs this command line once for every rank of the plan.
-Status startProcesses(const std::string &path, int argc, char **argv) {
-  MEGA_ASSIGN_OR_RETURN(const LoadedPlan plan, open(path));
-  LocalLaunch launch;
-  launch.ranks = static_cast<int>(meshOf(plan.root()).ranks());
-  launch.program = std::filesystem::read_symlink("/proc/self/exe");
-  launch.arguments.assign(argv + 1, argv + argc);
-  launch.errorPrefix = "megart: error: ";
-  return launchLocally(launch);
 }
 
 /// What train and eval share.
@@ -380,7 +279,10 @@ Status run(int argc, char **argv, CLI::App &app) {
   MEGA_ASSIGN_OR_RETURN(const bool starts,
                         startsProcesses(launch, train.options.ranks.launch));
   if (starts) {
-    return startProcesses(plan, argc, argv);
+    MEGA_ASSIGN_OR_RETURN(const LoadedPlan loaded, open(plan));
+    if (const int64_t ranks = meshOf(loaded.root()).ranks(); ranks > 1) {
+      return startProcesses(static_cast<int>(ranks), argc, argv);
+    }
   }
   if (train.decaySteps > 0) {
     train.options.learningRate.decaySteps = train.decaySteps;
@@ -395,6 +297,6 @@ int main(int argc, char **argv) {
   CLI::App app("Runs compiled plans.", "megart");
   app.set_version_flag("--version", MEGA_VERSION);
   app.require_subcommand(1);
-  app.footer(kFooter);
+  app.footer(std::string(kExamples) + kExitCodes);
   return finish(app, run(argc, argv, app));
 }

@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <string>
 #include <string_view>
 
 namespace mega {
@@ -28,6 +29,21 @@ CLI::Validator nonNegative();
 CLI::Validator positive();
 /// ... in [0, 1).
 CLI::Validator fraction();
+
+/// An option with one value, called `value` in the help.
+template <typename T>
+CLI::Option *addValue(CLI::App &command, const char *name, T &variable,
+                      const char *value, const std::string &help) {
+  return command.add_option(name, variable, help)->option_text(value);
+}
+
+/// The same with a default that the help states.
+template <typename T>
+CLI::Option *addDefault(CLI::App &command, const char *name, T &variable,
+                        const char *value, const char *help) {
+  return addValue(command, name, variable, value,
+                  fmt::format("{} ({})", help, variable));
+}
 
 /// What the parser of `app` complains about, as Code::Usage: lower case, with
 /// the way to the help.

@@ -59,7 +59,7 @@ void sumInPlace(plan::FunctionT &function, size_t at,
 /// A mesh of one axis, which is also the only group.
 void setMesh(plan::PlanT &plan, Axis axis, uint32_t size) {
   plan.mesh = {plan::Axis(static_cast<uint8_t>(axis), size)};
-  plan::Group group(1, 0);
+  plan::Group group(1);
   group.mutable_axes()->Mutate(0, static_cast<uint8_t>(axis));
   plan.groups = {group};
 }
@@ -69,7 +69,7 @@ uint8_t addCut(plan::PlanT &plan, uint8_t rank, uint32_t dim, Axis axis) {
   if (plan.layouts.empty()) {
     plan.layouts.emplace_back();
   }
-  plan::LayoutDimension dimension(0, 1, 0);
+  plan::LayoutDimension dimension(0, 1);
   dimension.mutable_axes()->Mutate(0, static_cast<uint8_t>(axis));
   plan::Layout layout(rank, 0, 0, 0, 0);
   *layout.mutable_dims()->GetMutablePointer(dim) = dimension;
