@@ -212,22 +212,27 @@ struct AnnotateLayoutsPass
   }
 
   /// Cuts dimension `dim` of a parameter over tp, padded where that is allowed,
-  /// into `most` pieces at most: those of the major part of tp. A layout that
-  /// the model gave it stays.
+  /// into `most` pieces at most: over the major part of tp, and replicated over
+  /// the rest. A layout that the model gave it stays.
   LogicalResult cut(Operation *op, Value parameter, int dim, bool mayPad,
                     int64_t most = std::numeric_limits<int64_t>::max()) {
     const RankedTensorType type = tensor(parameter);
     if (!isParameter(parameter) ||
-        !dist::layoutIn(type).isInvariant() || most == 1) {
+        !dist::layoutIn(type).isInvariant()) {
       return success();
     }
     const int64_t extent = type.getDimSize(dim);
     Layout layout;
-    layout.rank = static_cast<uint8_t>(type.getRank());
     for (mega::Axis axis : kTpAxes) {
-      if (mesh.size(axis) > 1 &&
-          (axis != mega::Axis::TpMinor || most >= tp)) {
+      if (mesh.size(axis) == 1) {
+        continue;
+      }
+      if (axis == mega::Axis::TpMajor || most >= tp) {
+        layout.rank = static_cast<uint8_t>(type.getRank());
         layout.dims[static_cast<size_t>(dim)].push(axis);
+      } else {
+        layout.replicated |=
+            static_cast<uint8_t>(1u << static_cast<int>(axis));
       }
     }
     const int64_t pieces = layout.shards(dim, mesh);

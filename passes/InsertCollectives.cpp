@@ -51,6 +51,7 @@ private:
   std::optional<char> factorOf(Sharded op, const ShardingRule &rule,
                                mega::Axis axis);
   LogicalResult convert(Operation *op, unsigned operand, const Layout &layout);
+  bool isReplicated(Sharded op, mega::Axis axis);
   Layout layoutOf(Value value) {
     const dist::LayoutAttr attr = dist::layoutOf(value.getType());
     return attr ? attr.getLayout() : Layout();
@@ -172,10 +173,21 @@ LogicalResult Walk::convert(Operation *op, unsigned operand,
   return success();
 }
 
+/// Whether a parameter was annotated as replicated: every rank computes all.
+bool Walk::isReplicated(Sharded op, mega::Axis axis) {
+  return llvm::any_of(llvm::enumerate(op->getOperands()), [&](const auto &each) {
+    return isParameter(each.value()) &&
+           wanted[each.index()].state(axis) == State::Replicated;
+  });
+}
+
 /// The factor that `axis` cuts in this op: a parameter's word first.
 std::optional<char> Walk::factorOf(Sharded op, const ShardingRule &rule,
                                    mega::Axis axis) {
   std::optional<char> factor;
+  if (isReplicated(op, axis)) {
+    return factor;
+  }
   for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
     if (rule.operands[index].role == Role::Any) {
       continue;
@@ -219,7 +231,9 @@ LogicalResult Walk::unmapped(Sharded op, const ShardingRule &rule,
         (role == Role::Linear && isa<HeadRescaleOp>(op.getOperation()));
     if (whole) {
       // The op needs it whole: everybody computes the same.
-      wanted[index] = with(layout, axis, State::Invariant);
+      wanted[index] =
+          with(layout, axis,
+               isReplicated(op, axis) ? State::Replicated : State::Invariant);
     } else if (state == State::Partial && !keeps) {
       const bool inactive = role == Role::Inactive;
       wanted[index] = inactive ? with(layout, axis, State::Invariant)
@@ -232,8 +246,7 @@ LogicalResult Walk::unmapped(Sharded op, const ShardingRule &rule,
   }
   const bool replicated =
       llvm::any_of(llvm::enumerate(op->getOperands()), [&](const auto &each) {
-        return !isParameter(each.value()) &&
-               wanted[each.index()].state(axis) == State::Replicated;
+        return wanted[each.index()].state(axis) == State::Replicated;
       });
   for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
     const Role role = rule.operands[index].role;

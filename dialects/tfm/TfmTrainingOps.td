@@ -351,7 +351,8 @@ def Tfm_GatedGradOp : Tfm_MathOp<"gated_grad", [
 
 def Tfm_AttentionGradOp : Tfm_MathOp<"attention_grad", [
     AllTypesMatch<["grad", "q", "out", "grad_q"]>,
-    AllTypesMatch<["k", "v", "grad_k", "grad_v"]>]> {
+    AllTypesMatch<["k", "v"]>, AllTypesMatch<["grad_k", "grad_v"]>,
+    AllShapesMatch<["k", "grad_k"]>, AllElementTypesMatch<["k", "grad_k"]>]> {
   let summary = "Gradients of tfm.attention";
   let description = [{
     Per head, with `P = exp(scale * q k^T - lse)` recomputed block by block and
@@ -379,7 +380,7 @@ def Tfm_AttentionGradOp : Tfm_MathOp<"attention_grad", [
     (`window` `(` $window^ `)`)? `scale` `(` custom<Float>($scale) `)`
     (`softcap` `(` custom<Float>($softcap)^ `)`)?
     custom<NamedDropout>($dropout, $p) (`key` `(` $key^ `)`)? attr-dict `:`
-    type($q) `,` type($k) `,` type($lse)
+    type($q) `,` type($k) `,` type($lse) `->` type($grad_k)
   }];
 }
 

@@ -1,4 +1,5 @@
 //===- StateMutants.cpp - Regions, parameters, inputs, the loss -----------===//
+#include "runtime/plan/Layout.h"
 #include "test/plan-mutants/Mutants.h"
 
 #include <limits>
@@ -232,7 +233,7 @@ void addIdentity(MutantList &list) {
   edit("mesh", [](auto &m) {
     const uint8_t reserved[3] = {};
     m.mesh.push_back(
-        plan::Axis(static_cast<uint8_t>(Axis::Cp),
+        plan::Axis(static_cast<uint8_t>(mega::Axis::Cp),
                    flatbuffers::span<const uint8_t, 3>(reserved), 2));
   });
   list.flush();

@@ -70,7 +70,7 @@ func.func @gradients_of_the_rest(%x: !x, %q: !h, %k: !kv, %l: tensor<12x5xf32>, 
   %b = tfm.silu_grad %x, %x : !x
   // CHECK: tfm.gated_grad gelu_erf %{{.*}}, %{{.*}}, %{{.*}} : tensor<2x5x24xf32>
   %c, %d = tfm.gated_grad gelu_erf %x, %x, %x : !x
-  // CHECK: tfm.attention_grad %{{.*}} causal window(3) scale(0.5) dropout("p", 0.1) key(9) : tensor<2x5x6x4xf32>, tensor<2x5x2x4xf32>, tensor<12x5xf32>
+  // CHECK: tfm.attention_grad %{{.*}} causal window(3) scale(0.5) dropout("p", 0.1) key(9) : tensor<2x5x6x4xf32>, tensor<2x5x2x4xf32>, tensor<12x5xf32> -> tensor<2x5x2x4xf32>
   %e, %f, %h = tfm.attention_grad %q, %q, %k, %k, %q, %l causal window(3) scale(0.5) dropout("p", 0.1) key(9)
     : !h, !kv, tensor<12x5xf32>
   // CHECK: tfm.accumulate_gradient %{{.*}} into "ln_1.weight" : tensor<24xf32>
