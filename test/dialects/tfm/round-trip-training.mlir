@@ -72,7 +72,7 @@ func.func @gradients_of_the_rest(%x: !x, %q: !h, %k: !kv, %l: tensor<12x5xf32>, 
   %c, %d = tfm.gated_grad gelu_erf %x, %x, %x : !x
   // CHECK: tfm.attention_grad %{{.*}} causal window(3) scale(0.5) dropout("p", 0.1) key(9) : tensor<2x5x6x4xf32>, tensor<2x5x2x4xf32>, tensor<12x5xf32> -> tensor<2x5x2x4xf32>
   %e, %f, %h = tfm.attention_grad %q, %q, %k, %k, %q, %l causal window(3) scale(0.5) dropout("p", 0.1) key(9)
-    : !h, !kv, tensor<12x5xf32>
+    : !h, !kv, tensor<12x5xf32> -> !kv
   // CHECK: tfm.accumulate_gradient %{{.*}} into "ln_1.weight" : tensor<24xf32>
   tfm.accumulate_gradient %g into "ln_1.weight" : !v
   // CHECK: tfm.accumulate_gradient %{{.*}} into @wte : tensor<24xf32>
