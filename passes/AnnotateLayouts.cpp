@@ -129,20 +129,19 @@ struct AnnotateLayoutsPass
   LogicalResult annotate(BlockOp block) {
     for (Operation &op : block.getBody().front()) {
       if (auto linear = dyn_cast<LinearOp>(op)) {
-        FailureOr<llvm::SetVector<Operation *>> readers = readersOf(linear);
-        if (failed(readers)) {
-          return failure();
-        }
-        if (readers->empty()) {
+        // Features of heads have no padding.
+        bool heads = false;
+        const llvm::SetVector<Operation *> readers = readersOf(linear, heads);
+        if (readers.empty()) {
           continue;
         }
-        if (failed(cut(linear, linear.getWeight(), 0, false,
-                       headsOf(linear)))) {
+        if (failed(
+                cut(linear, linear.getWeight(), 0, !heads, headsOf(linear)))) {
           return failure();
         }
-        for (Operation *reader : *readers) {
+        for (Operation *reader : readers) {
           auto row = cast<LinearOp>(reader);
-          if (failed(cut(row, row.getWeight(), 1, false))) {
+          if (failed(cut(row, row.getWeight(), 1, !heads))) {
             return failure();
           }
         }
@@ -159,8 +158,9 @@ struct AnnotateLayoutsPass
     return success();
   }
 
-  /// The linears that read the features of `linear`, cut.
-  FailureOr<llvm::SetVector<Operation *>> readersOf(LinearOp linear) {
+  /// The linears that read the features of `linear`, cut; whether they are
+  /// those of heads in between.
+  llvm::SetVector<Operation *> readersOf(LinearOp linear, bool &heads) {
     llvm::SetVector<Operation *> readers;
     SmallVector<std::pair<Value, int>> work = {{linear.getResult(), 2}};
     llvm::DenseSet<Value> seen;
@@ -170,6 +170,11 @@ struct AnnotateLayoutsPass
         continue;
       }
       for (OpOperand &use : value.getUses()) {
+        if (auto asked = dyn_cast<dist::ConstrainOp>(use.getOwner())) {
+          work.push_back({asked.getResult(), dim});
+          continue;
+        }
+        heads |= isa<SplitHeadsOp>(use.getOwner());
         auto user = dyn_cast<Sharded>(use.getOwner());
         if (!user || isa<AddOp>(use.getOwner())) {
           continue;
@@ -203,7 +208,7 @@ struct AnnotateLayoutsPass
       if (auto split = dyn_cast<SplitHeadsOp>(user)) {
         return std::min<int64_t>(tensor(split.getResult()).getDimSize(2), tp);
       }
-      if (!isa<AddBiasOp>(user)) {
+      if (!isa<AddBiasOp, dist::ConstrainOp>(user)) {
         break;
       }
       value = user->getResult(0);
@@ -217,8 +222,7 @@ struct AnnotateLayoutsPass
   LogicalResult cut(Operation *op, Value parameter, int dim, bool mayPad,
                     int64_t most = std::numeric_limits<int64_t>::max()) {
     const RankedTensorType type = tensor(parameter);
-    if (!isParameter(parameter) ||
-        !dist::layoutIn(type).isInvariant()) {
+    if (!isParameter(parameter) || !dist::layoutIn(type).isInvariant()) {
       return success();
     }
     const int64_t extent = type.getDimSize(dim);
@@ -231,8 +235,7 @@ struct AnnotateLayoutsPass
         layout.rank = static_cast<uint8_t>(type.getRank());
         layout.dims[static_cast<size_t>(dim)].push(axis);
       } else {
-        layout.replicated |=
-            static_cast<uint8_t>(1u << static_cast<int>(axis));
+        layout.replicated |= static_cast<uint8_t>(1u << static_cast<int>(axis));
       }
     }
     const int64_t pieces = layout.shards(dim, mesh);

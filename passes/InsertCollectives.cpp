@@ -39,8 +39,9 @@ using Role = ShardingRule::Role;
 /// One block, or the model, on one mesh.
 class Walk {
 public:
-  Walk(const Mesh &mesh, bool sequenceParallel)
-      : mesh(mesh), sequenceParallel(sequenceParallel) {}
+  Walk(const Mesh &mesh, bool sequenceParallel, bool forbidImplicit)
+      : mesh(mesh), sequenceParallel(sequenceParallel),
+        forbidImplicit(forbidImplicit) {}
 
   LogicalResult block(BlockOp block);
 
@@ -51,6 +52,8 @@ private:
   std::optional<char> factorOf(Sharded op, const ShardingRule &rule,
                                mega::Axis axis);
   LogicalResult convert(Operation *op, unsigned operand, const Layout &layout);
+  LogicalResult checkAsked(Operation *op, Value value, const Layout &layout);
+  LogicalResult constrain(dist::ConstrainOp op);
   bool isReplicated(Sharded op, mega::Axis axis);
   Layout layoutOf(Value value) {
     const dist::LayoutAttr attr = dist::layoutOf(value.getType());
@@ -60,6 +63,8 @@ private:
 
   Mesh mesh;
   bool sequenceParallel;
+  /// Only dist.constrain may move data.
+  bool forbidImplicit;
   /// What the op in hand wants its operands to be.
   SmallVector<Layout> wanted;
   /// At most one conversion of a value to a layout.
@@ -115,10 +120,56 @@ Layout with(Layout layout, mega::Axis axis, State state, int dim = -1,
 
 /// Where a reduced value of the residual stream lives on `axis`.
 Layout Walk::residual(Value value, const Layout &from, mega::Axis axis) const {
-  const bool cut = isTp(axis) && sequenceParallel &&
-                   tensor(value).getRank() == 3;
+  const bool cut =
+      isTp(axis) && sequenceParallel && tensor(value).getRank() == 3;
   return cut ? with(from, axis, State::Shard, 1, 3)
              : with(from, axis, State::Invariant);
+}
+
+/// With forbidImplicit: moving data takes a dist.constrain. What the joined
+/// head needs inside is part of the cross entropy that the model asked for.
+LogicalResult Walk::checkAsked(Operation *op, Value value,
+                               const Layout &layout) {
+  if (!forbidImplicit ||
+      isa<dist::ConstrainOp, HeadRescaleOp, HeadLossOp>(op)) {
+    return success();
+  }
+  const Layout from = layoutOf(value);
+  const auto change = changeBetween(from, layout);
+  if (change.isOk() && (change->conversion == Conversion::Replicate ||
+                        change->conversion == Conversion::AssumeInvariant)) {
+    return success();
+  }
+  InFlightDiagnostic error = op->emitError();
+  error << "needs <" << layout.str() << "> where the value is <" << from.str()
+        << ">, which takes "
+        << (change.isOk() ? mega::name(change->conversion) : "a conversion")
+        << " that nobody asked for; write dist.constrain %x to <"
+        << layout.str() << "> before it, or leave out "
+           "--forbid-implicit-reshard";
+  if (Operation *source = value.getDefiningOp()) {
+    error.attachNote(source->getLoc()) << "the value";
+  }
+  return error;
+}
+
+/// Replaces the op by its operand, converted over tp.
+LogicalResult Walk::constrain(dist::ConstrainOp op) {
+  const Layout asked = op.getLayout().getLayout();
+  const auto rank = static_cast<int>(tensor(op.getX()).getRank());
+  Layout layout = layoutOf(op.getX());
+  for (mega::Axis axis : kTpAxes) {
+    if (mesh.size(axis) > 1) {
+      layout = with(layout, axis, asked.state(mega::Axis::Tp),
+                    asked.shardedDim(mega::Axis::Tp), rank);
+    }
+  }
+  if (failed(convert(op, 0, layout))) {
+    return failure();
+  }
+  op.getResult().replaceAllUsesWith(op.getX());
+  op.erase();
+  return success();
 }
 
 /// Converts an operand, or gives a parameter without uses so far its layout.
@@ -144,6 +195,9 @@ LogicalResult Walk::convert(Operation *op, unsigned operand,
   }
   Value &result = converted[{value.getAsOpaquePointer(), layout.str()}];
   if (!result) {
+    if (failed(checkAsked(op, value, layout))) {
+      return failure();
+    }
     OpBuilder builder(op);
     const auto rank = static_cast<int>(tensor(value).getRank());
     result = value;
@@ -154,8 +208,8 @@ LogicalResult Walk::convert(Operation *op, unsigned operand,
             step.shardedDim(axis) == layout.shardedDim(axis)) {
           continue;
         }
-        step = with(step, axis, layout.state(axis), layout.shardedDim(axis),
-                    rank);
+        step =
+            with(step, axis, layout.state(axis), layout.shardedDim(axis), rank);
         result =
             dist::createConversion(builder, op->getLoc(), result, attrOf(step));
         if (!result) {
@@ -175,10 +229,11 @@ LogicalResult Walk::convert(Operation *op, unsigned operand,
 
 /// Whether a parameter was annotated as replicated: every rank computes all.
 bool Walk::isReplicated(Sharded op, mega::Axis axis) {
-  return llvm::any_of(llvm::enumerate(op->getOperands()), [&](const auto &each) {
-    return isParameter(each.value()) &&
-           wanted[each.index()].state(axis) == State::Replicated;
-  });
+  return llvm::any_of(
+      llvm::enumerate(op->getOperands()), [&](const auto &each) {
+        return isParameter(each.value()) &&
+               wanted[each.index()].state(axis) == State::Replicated;
+      });
 }
 
 /// The factor that `axis` cuts in this op: a parameter's word first.
@@ -282,7 +337,7 @@ LogicalResult Walk::axis(Sharded op, const ShardingRule &whole,
         continue;
       }
       wanted[index] = with(layout, axis, State::Shard, static_cast<int>(dim),
-                    static_cast<int>(expected.factors.size()));
+                           static_cast<int>(expected.factors.size()));
     } else if (expected.role == Role::Inactive &&
                layout.state(axis) == State::Invariant) {
       continue;
@@ -366,6 +421,12 @@ LogicalResult Walk::block(BlockOp block) {
       }
       continue;
     }
+    if (auto asked = dyn_cast<dist::ConstrainOp>(op)) {
+      if (failed(constrain(asked))) {
+        return failure();
+      }
+      continue;
+    }
     auto yield = dyn_cast<YieldOp>(op);
     if (!yield) {
       return op->emitError() << "has no sharding rule (Sharded)";
@@ -398,7 +459,7 @@ struct InsertCollectivesPass
   void runOnOperation() override {
     ModuleOp module = getOperation();
     const Mesh mesh = dist::meshOf(module);
-    Walk walk(mesh, sequenceParallel);
+    Walk walk(mesh, sequenceParallel, forbidImplicit);
     for (auto block : module.getOps<BlockOp>()) {
       if (failed(walk.block(block))) {
         return signalPassFailure();

@@ -34,6 +34,8 @@ struct CompileOptions {
   int64_t dp = 1;
   /// Cut the residual stream along the sequence over tp.
   bool sequenceParallel = false;
+  /// Refuse to move data where the model does not ask for it.
+  bool forbidImplicitReshard = false;
   /// Optimizer states: 0 whole on every replica, 1 cut over dp.
   int64_t zero = 0;
 

@@ -90,11 +90,15 @@ def InsertCollectives : Pass<"mega-insert-collectives", "::mlir::ModuleOp"> {
     residual stream is cut along the sequence over tp, and sums are scattered to
     it instead of reduced. Afterwards all layouts obey the calculus
     (VerifyLayouts), and every collective of the forward stands in the IR;
-    Differentiate derives those of the backward.
+    Differentiate derives those of the backward. A dist.constrain becomes the
+    conversion it asks for; with `forbid-implicit-reshard` nothing else may move
+    data.
   }];
   let options = [
     Option<"sequenceParallel", "sequence-parallel", "bool", "false",
-           "cut the residual stream along the sequence over tp">];
+           "cut the residual stream along the sequence over tp">,
+    Option<"forbidImplicit", "forbid-implicit-reshard", "bool", "false",
+           "refuse to move data where no dist.constrain asks for it">];
 }
 
 def GroupLinears : Pass<"mega-group-linears", "::mlir::ModuleOp"> {

@@ -19,7 +19,8 @@ static void buildModel(OpPassManager &pm, const CompileOptions &options) {
 
 static void buildShard(OpPassManager &pm, const CompileOptions &options) {
   pm.addPass(createAnnotateLayouts({options.tp, options.dp}));
-  pm.addPass(createInsertCollectives({options.sequenceParallel}));
+  pm.addPass(createInsertCollectives(
+      {options.sequenceParallel, options.forbidImplicitReshard}));
   pm.addPass(createGroupLinears());
   pm.addPass(createVerifyLayouts());
 }
@@ -83,6 +84,9 @@ struct PhaseOptions : PassPipelineOptions<PhaseOptions> {
   Option<bool> sequenceParallel{*this, "sp",
                                 llvm::cl::desc("sequence parallelism"),
                                 llvm::cl::init(false)};
+  Option<bool> forbid{*this, "forbid-implicit-reshard",
+                      llvm::cl::desc("only dist.constrain moves data"),
+                      llvm::cl::init(false)};
   Option<int64_t> zero{*this, "zero", llvm::cl::desc("0 or 1"),
                        llvm::cl::init(0)};
 };
@@ -96,7 +100,8 @@ void mega::registerPhases() {
         [build = phase.build](OpPassManager &pm, const PhaseOptions &options) {
           build(pm, {options.sequence, options.batch, options.microBatches,
                      options.precision, options.recompute, options.tp,
-                     options.dp, options.sequenceParallel, options.zero});
+                     options.dp, options.sequenceParallel, options.forbid,
+                     options.zero});
         });
   }
 }

@@ -66,17 +66,16 @@ struct VerifyLayoutsPass : mega::impl::VerifyLayoutsBase<VerifyLayoutsPass> {
                              ? std::string::npos
                              : rule.operands[index].factors.find(rule.outer);
       layouts.push_back(dist::layoutIn(type));
-      extents.push_back(
-          dim == std::string::npos
-              ? 0
-              : dist::localType(type, mesh)
-                    .getDimSize(static_cast<unsigned>(dim)));
+      extents.push_back(dim == std::string::npos
+                            ? 0
+                            : dist::localType(type, mesh)
+                                  .getDimSize(static_cast<unsigned>(dim)));
     }
     const Status status = checkNesting(rule, layouts, extents);
-    return status.isOk() ? success()
-                         : LogicalResult(op->emitError()
-                                         << op->getName() << ": "
-                                         << status.message());
+    return status.isOk()
+               ? success()
+               : LogicalResult(op->emitError()
+                               << op->getName() << ": " << status.message());
   }
 
   LogicalResult checkRule(Operation *op, const Mesh &mesh) {

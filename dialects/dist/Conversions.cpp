@@ -45,6 +45,15 @@ void mega::dist::printAxes(OpAsmPrinter &printer, Operation *,
   printer << axesText(axes.asArrayRef());
 }
 
+/// `<[{}, {tp}]>`. The parser of attributes would take the type that follows.
+static ParseResult parseLayout(OpAsmParser &parser, LayoutAttr &layout) {
+  layout = dyn_cast_or_null<LayoutAttr>(LayoutAttr::parse(parser, {}));
+  return success(layout != nullptr);
+}
+static void printLayout(OpAsmPrinter &printer, Operation *, LayoutAttr layout) {
+  layout.print(printer);
+}
+
 #define GET_OP_CLASSES
 #include "dialects/dist/DistOps.cpp.inc"
 

@@ -83,8 +83,9 @@ Attribute MeshAttr::parse(AsmParser &parser, Type) {
       return failure();
     }
     if (static_cast<int>(axis) <= last) {
-      return parser.emitError(loc) << "mesh axes must be in the order tp, tp:1, "
-                                      "tp:0, cp, dp, pp, ep and occur once";
+      return parser.emitError(loc)
+             << "mesh axes must be in the order tp, tp:1, "
+                "tp:0, cp, dp, pp, ep and occur once";
     }
     if (size < 2) {
       return parser.emitError(loc) << "size of axis " << mega::name(axis)

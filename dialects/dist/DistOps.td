@@ -180,19 +180,21 @@ def Dist_ConstrainOp : Op<Dist_Dialect, "constrain", [
   let summary = "a layout that the model asks for";
   let description = [{
     Written in models; InsertCollectives replaces it by the conversion it takes.
-    The layout speaks for the axes that it names and for tp; over dp the value
-    stays as it is. On a mesh without an axis what is said about it is void.
+    It speaks of tp: what the layout does not cut, replicate or leave as a sum
+    over tp becomes invariant over it. Over dp the value stays as it is. Without
+    tensor parallelism it is void.
 
     ```mlir
     func.func @f(%x: tensor<?x?x64xf32>) {
-      %y = dist.constrain %x to #dist.layout<[{}, {tp}, {} ]> : tensor<?x?x64xf32>
+      %y = dist.constrain %x to <[{}, {tp}, {} ]> : tensor<?x?x64xf32>
       return
     }
     ```
   }];
   let arguments = (ins Dist_Tensor:$x, Dist_LayoutAttr:$layout);
   let results = (outs Dist_Tensor:$result);
-  let assemblyFormat = "$x `to` $layout attr-dict `:` type($x)";
+  let assemblyFormat =
+    "$x `to` custom<Layout>($layout) attr-dict `:` type($x)";
 }
 
 #endif

@@ -264,8 +264,7 @@ Status checkSharding(const ShardedLaunch &launch, const Mesh &mesh) {
   for (size_t i = 0; rule.outer != 0 && i < read.size(); ++i) {
     const size_t dim = rule.operands[i].factors.find(rule.outer);
     if (dim != std::string::npos) {
-      groups[i] = launch.signature
-                      .operands[static_cast<size_t>(roles.read[i])]
+      groups[i] = launch.signature.operands[static_cast<size_t>(roles.read[i])]
                       .dims[dim];
     }
   }

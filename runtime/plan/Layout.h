@@ -66,7 +66,8 @@ struct Mesh {
   int64_t ranks() const;
   /// Where `rank`, of 0 .. ranks() - 1, is on `axis`: 0 .. size(axis) - 1. The
   /// number of a rank is tp + size(tp) * (cp + size(cp) * (dp + size(dp) *
-  /// pp)), tp being tp:1 + size(tp:1) * tp:0 where it is two axes. Not for ep, which regroups the ranks of other axes.
+  /// pp)), tp being tp:1 + size(tp:1) * tp:0 where it is two axes. Not for ep,
+  /// which regroups the ranks of other axes.
   int64_t coordinate(int64_t rank, Axis axis) const;
   /// The size(axis) ranks that differ from `rank` on `axis` only, itself among
   /// them, by their coordinate and so in increasing order: the members of one

@@ -308,8 +308,8 @@ Status checkNesting(const ShardingRule &rule, std::span<const Layout> operands,
     bool inner = false;
     for (size_t i = 0; i < operands.size(); ++i) {
       const int dim = operands[i].shardedDim(axisOf(a));
-      inner |= dim >= 0 && rule.operands[i].factors[static_cast<size_t>(
-                               dim)] == rule.inner;
+      inner |= dim >= 0 &&
+               rule.operands[i].factors[static_cast<size_t>(dim)] == rule.inner;
     }
     for (size_t i = 0; inner && i < operands.size(); ++i) {
       if (extents[i] > 1 && operands[i].shardedDim(axisOf(a)) < 0) {

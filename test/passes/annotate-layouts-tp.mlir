@@ -39,25 +39,15 @@ tfm.block @asked_for(%x: !x) -> !x {
 // -----
 
 !x = tensor<2x8x24xf32>
+!h = tensor<2x8x6x4xf32>
 tfm.block @heads(%x: !x) -> !x {
   %a = tfm.param "q" init(ones) : tensor<24x24xf32>
   %b = tfm.param "o" init(ones) : tensor<24x24xf32>
   %q0 = tfm.linear %x, %a : !x, tensor<24x24xf32> -> !x
-  // expected-error@+1 {{--tp 4 does not divide 6 heads (legal: 1, 2, 3, 6)}}
-  %q = tfm.split_heads %q0 : !x -> tensor<2x8x6x4xf32>
-  %m = tfm.merge_heads %q : tensor<2x8x6x4xf32> -> !x
+  %q = tfm.split_heads %q0 : !x -> !h
+  // expected-error@+1 {{--tp 4 does not divide 6 heads into parts of whole groups of the 6 key/value heads (legal: 1, 2, 3, 6)}}
+  %v = tfm.attention %q, %q, %q causal scale(0.5) : !h, !h
+  %m = tfm.merge_heads %v : !h -> !x
   %o = tfm.linear %m, %b : !x, tensor<24x24xf32> -> !x
-  tfm.yield %o : !x
-}
-
-// -----
-
-!x = tensor<2x8x24xf32>
-tfm.block @features(%x: !x) -> !x {
-  %a = tfm.param "up" init(ones) : tensor<18x24xf32>
-  %b = tfm.param "down" init(ones) : tensor<24x18xf32>
-  // expected-error@+1 {{--tp 4 does not divide 18 features}}
-  %u = tfm.linear %x, %a : !x, tensor<18x24xf32> -> tensor<2x8x18xf32>
-  %o = tfm.linear %u, %b : tensor<2x8x18xf32>, tensor<24x18xf32> -> !x
   tfm.yield %o : !x
 }

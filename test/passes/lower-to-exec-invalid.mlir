@@ -65,7 +65,7 @@ tfm.function @buckets_exist() {
 // -----
 
 tfm.function @sums_of_squares_are_over_buckets(%g: tensor<64xf32>) -> tensor<f64> {
-  // expected-error@+1 {{operand 0 is no tfm.bucket_gradient}}
+  // expected-error@+1 {{operand 0 is no gradient of a bucket}}
   %s = tfm.sum_squares %g : tensor<64xf32> -> tensor<f64>
   tfm.return %s : tensor<f64>
 }

@@ -232,9 +232,9 @@ void addIdentity(MutantList &list) {
   edit("model", [](auto &m) { m.model = "two words"; });
   edit("mesh", [](auto &m) {
     const uint8_t reserved[3] = {};
-    m.mesh.push_back(
-        plan::Axis(static_cast<uint8_t>(mega::Axis::Cp),
-                   flatbuffers::span<const uint8_t, 3>(reserved), 2));
+    m.mesh.push_back(plan::Axis(static_cast<uint8_t>(mega::Axis::Dp),
+                                flatbuffers::span<const uint8_t, 3>(reserved),
+                                2));
   });
   list.flush();
 }

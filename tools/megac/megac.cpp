@@ -43,6 +43,11 @@ static cl::opt<int64_t> dataParallel(
 static cl::opt<bool> sequenceParallel(
     "sp", cl::desc("cut activations between layers along the sequence over tp"),
     cl::cat(category));
+static cl::opt<bool> forbidImplicitReshard(
+    "forbid-implicit-reshard",
+    cl::desc("refuse a model that moves data over tp where no dist.constrain "
+             "asks for it"),
+    cl::cat(category));
 static cl::opt<int64_t>
     zero("zero", cl::value_desc("0|1"), cl::init(0),
          cl::desc("1: every replica keeps a piece of the optimizer state (0)"),
@@ -179,6 +184,7 @@ static int run() {
                      .tp = tensorParallel,
                      .dp = dataParallel,
                      .sequenceParallel = sequenceParallel,
+                     .forbidImplicitReshard = forbidImplicitReshard,
                      .zero = zero};
   request.flags =
       fmt::format("--micro-batch-size {} --global-batch-size {}", rows, total);
@@ -199,6 +205,9 @@ static int run() {
   }
   if (sequenceParallel) {
     request.flags += " --sp";
+  }
+  if (forbidImplicitReshard) {
+    request.flags += " --forbid-implicit-reshard";
   }
   if (zero != 0) {
     request.flags += fmt::format(" --zero {}", int64_t{zero});

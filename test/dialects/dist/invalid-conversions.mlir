@@ -103,7 +103,7 @@ func.func @conversion_c3_kind_of_reduction(%x: tensor<9x8xf32, #X>) {
 // -----
 
 func.func @conversion_of_an_unknown_axis(%x: tensor<4x8xf32, #dist.layout<>>) {
-  // expected-error@+1 {{unknown mesh axis 'sp' (known: tp, cp, dp, pp, ep)}}
+  // expected-error@+1 {{unknown mesh axis 'sp' (known: tp, tp:0, tp:1, cp, dp, pp, ep)}}
   %y = dist.replicate %x {sp} : tensor<4x8xf32, #dist.layout<>> -> tensor<4x8xf32, #dist.layout<>>
   return
 }

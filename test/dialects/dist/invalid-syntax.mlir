@@ -6,12 +6,12 @@ func.func private @an_unknown_state(tensor<4xf32, #dist.layout<invariant = {tp}>
 
 // -----
 
-// expected-error@+1 {{unknown mesh axis 'sp' (known: tp, cp, dp, pp, ep)}}
+// expected-error@+1 {{unknown mesh axis 'sp' (known: tp, tp:0, tp:1, cp, dp, pp, ep)}}
 func.func private @an_unknown_axis(tensor<4xf32, #dist.layout<[{sp}]>>)
 
 // -----
 
-// expected-error@+1 {{unknown mesh axis 'max' (known: tp, cp, dp, pp, ep)}}
+// expected-error@+1 {{unknown mesh axis 'max' (known: tp, tp:0, tp:1, cp, dp, pp, ep)}}
 func.func private @a_reduction_without_axes(tensor<4xf32, #dist.layout<partial = {max}>>)
 
 // -----

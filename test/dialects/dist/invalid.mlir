@@ -14,18 +14,18 @@ module attributes {dist.mesh = #dist.mesh<dp = -4>} {}
 // -----
 
 // (M1)
-// expected-error@+1 {{mesh axes must be in the order tp, cp, dp, pp, ep and occur once}}
+// expected-error@+1 {{mesh axes must be in the order tp, tp:1, tp:0, cp, dp, pp, ep and occur once}}
 module attributes {dist.mesh = #dist.mesh<dp = 2, tp = 2>} {}
 
 // -----
 
 // (M1)
-// expected-error@+1 {{mesh axes must be in the order tp, cp, dp, pp, ep and occur once}}
+// expected-error@+1 {{mesh axes must be in the order tp, tp:1, tp:0, cp, dp, pp, ep and occur once}}
 module attributes {dist.mesh = #dist.mesh<tp = 2, tp = 2>} {}
 
 // -----
 
-// expected-error@+1 {{unknown mesh axis 'sp' (known: tp, cp, dp, pp, ep)}}
+// expected-error@+1 {{unknown mesh axis 'sp' (known: tp, tp:0, tp:1, cp, dp, pp, ep)}}
 module attributes {dist.mesh = #dist.mesh<sp = 2>} {}
 
 // -----

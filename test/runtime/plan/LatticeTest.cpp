@@ -232,7 +232,7 @@ TEST(Lattice, PlansStateTheirLayoutsWell) {
   EXPECT_THAT(refusal([](auto &p) { p.layouts[3].mutate_partial(1); }),
               HasSubstr("partial: tp has one rank in the plan's mesh"));
   EXPECT_THAT(refusal([](auto &p) { p.groups[0].mutate_count(0); }),
-              HasSubstr("group 0: count of axes is 0, expected 1 to 5"));
+              HasSubstr("group 0: count of axes is 0, expected 1 to 7"));
   EXPECT_THAT(refusal([](auto &p) { p.groups.clear(); }),
               HasSubstr("all_reduce: group 0 of 0"));
   EXPECT_THAT(refusal([](auto &p) {
@@ -270,7 +270,7 @@ TEST(Lattice, PiecesOfAVectorFollowEachOther) {
   EXPECT_THAT(refusal([&](auto &p) {
                 piece(p).mutate_axis(static_cast<uint8_t>(Axis::Dp));
               }),
-              HasSubstr("axis without per_coordinate is 2"));
+              HasSubstr("axis without per_coordinate is 4"));
   EXPECT_THAT(refusal([&](auto &p) {
                 piece(p).mutate_axis(static_cast<uint8_t>(Axis::Dp));
                 piece(p).mutate_per_coordinate(8);

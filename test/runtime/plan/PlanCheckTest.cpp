@@ -51,7 +51,7 @@ TEST(PlanCheck, Identity) {
   EXPECT_THAT(rejection([](auto &p) { p.vocabulary = 0; }),
               HasSubstr("vocabulary is 0"));
   EXPECT_THAT(rejection([](auto &p) { p.mesh = {plan::Axis(9, 2)}; }),
-              HasSubstr("mesh axis is 9, expected 0 to 4"));
+              HasSubstr("mesh axis is 9, expected 0 to 6"));
   EXPECT_THAT(rejection([](auto &p) { p.global_batch_size = 5; }),
               HasSubstr("2 micro-batches of 2 on 1 replicas are a batch of 4, "
                         "not 5"));
