@@ -1,6 +1,7 @@
 # Compiler and command-line tests: .mlir and .test files run by lit.
 import os
 import shutil
+import subprocess
 import sys
 
 import lit.formats
@@ -37,6 +38,28 @@ if os.geteuid() == 0 and shutil.which("debootstrap"):
     config.available_features.add("bare-root")
 config.substitutions.append(
     ("%bare_root", os.path.join(config.mega_source_dir, "build", "bare-root")))
+
+# Hosts that are network namespaces need root, iproute2, and a machine that
+# allows them (many containers do not). Elsewhere lit says that the test
+# `requires: network-namespaces`.
+def has_namespaces():
+    if os.geteuid() != 0 or not shutil.which("ip"):
+        return False
+    name = f"megaprobe{os.getpid()}"
+
+    def ip(*arguments):
+        return subprocess.run(["ip", *arguments], stderr=subprocess.DEVNULL).returncode == 0
+
+    if not ip("netns", "add", name):
+        return False
+    good = ip("-n", name, "link", "add", "eth0", "type", "veth", "peer", "name", "p0") \
+        and ip("-n", name, "link", "add", "br0", "type", "bridge")
+    ip("netns", "del", name)
+    return good
+
+
+if has_namespaces():
+    config.available_features.add("network-namespaces")
 
 # Sanitizers want /proc and libraries of the compiler.
 if config.mega_sanitize:

@@ -316,8 +316,10 @@ void RendezvousServer::Loop::checkTime() {
   }
   for (const Client &client : clients) {
     if (client.rank >= 0 && now - client.heard > limits.heartbeat) {
+      const RankState &state = client.state;
       return announce(
-          {client.rank, -1, -1, -1, Code::Unavailable,
+          {client.rank, state.stage, state.step, state.action,
+           Code::Unavailable,
            fmt::format(
                "it has not been heard of for {} s: the process is "
                "stopped or its host cannot be reached",

@@ -5,6 +5,7 @@
 #include "runtime/plan/PlanLayouts.h"
 #include "runtime/train/Seats.h"
 
+#include <algorithm>
 #include <numeric>
 
 namespace mega {
@@ -23,15 +24,18 @@ public:
     hello.worldSize = options.launch.worldSize;
     hello.planHash = plan.hash();
     hello.instructionSet = cpuInstructionSet();
+    // Who waits no longer than that for data need not wait longer for a word:
+    // a rank that is cut off from rank 0 has nobody to ask.
+    RendezvousLimits limits = options.limits;
+    limits.heartbeat = std::min(limits.heartbeat, options.timeLimit);
     Endpoint endpoint{options.launch.host, options.launch.port};
     if (rank == 0) {
-      MEGA_ASSIGN_OR_RETURN(
-          server, RendezvousServer::start(endpoint, hello, options.limits));
+      MEGA_ASSIGN_OR_RETURN(server,
+                            RendezvousServer::start(endpoint, hello, limits));
       endpoint.port = server->port();
       options.onListening(endpoint.port);
     }
-    MEGA_ASSIGN_OR_RETURN(ranks,
-                          Rendezvous::join(endpoint, hello, options.limits));
+    MEGA_ASSIGN_OR_RETURN(ranks, Rendezvous::join(endpoint, hello, limits));
     return connect(plan.root(), options);
   }
   ~ProcessWorld() override {
