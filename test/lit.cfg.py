@@ -31,6 +31,10 @@ config.substitutions += [
      + os.path.join(config.test_source_root, "tools", "exits.py")),
 ]
 
+# scripts/test.sh --exhaustive: wider sweeps, but all of them in one build only.
+if "MEGA_EXHAUSTIVE" in os.environ and not config.mega_sanitize:
+    config.environment["MEGA_EXHAUSTIVE"] = "1"
+
 # A test that needs a machine without our dependencies makes one: a Debian root
 # by debootstrap, entered with chroot. Both are for root only; elsewhere such a
 # test is reported as unsupported. The root is kept in build/, for all presets.

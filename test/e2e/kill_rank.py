@@ -1,10 +1,10 @@
-"""Kills one of the processes of a run, and checks how the others end.
+"""Kills or stops one of the processes of a run, and checks how the others end.
 
-    python3 kill_rank.py RANK COMMAND...
+    python3 kill_rank.py RANK KILL|STOP SECONDS COMMAND...
 
 Adds --processes to the command, which has to train for long. Rank -1 is the
 process that starts the others. What the run prints afterwards is printed;
-fails if it takes longer than 2 s, prints more than one error, or leaves a
+fails if it takes longer than SECONDS, prints more than one error, or leaves a
 process behind.
 """
 
@@ -14,7 +14,8 @@ import subprocess
 import sys
 import time
 
-victim, command = int(sys.argv[1]), sys.argv[2:] + ["--processes"]
+victim, name, limit = int(sys.argv[1]), sys.argv[2], float(sys.argv[3])
+command = sys.argv[4:] + ["--processes"]
 run = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
 while "step" not in run.stderr.readline():
     if run.poll() is not None:
@@ -40,15 +41,15 @@ def children():
 
 
 ranks = children()
-if len(ranks) != 2:
-    sys.exit(f"{len(ranks)} processes instead of 2")
+if len(ranks) < 2 or victim >= len(ranks):
+    sys.exit(f"{len(ranks)} processes")
 started = time.time()
-os.kill(run.pid if victim < 0 else ranks[victim], signal.SIGKILL)
+os.kill(run.pid if victim < 0 else ranks[victim], signal.Signals[f"SIG{name}"])
 text = run.stderr.read()
 code = run.wait()
 elapsed = time.time() - started
 print(text)
-if elapsed > 2:
+if elapsed > limit:
     sys.exit(f"it took {elapsed:.1f} s")
 if code != (-signal.SIGKILL if victim < 0 else 69):
     sys.exit(f"exit code {code}")
