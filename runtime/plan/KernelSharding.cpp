@@ -43,7 +43,8 @@ constexpr Notation kNotations[] = {
     {Kernel::Dropout, "*. -> ."},
     // Rows of the table are positions from 0 on.
     {Kernel::Rope, "*bShD, PD -> bShD"},
-    {Kernel::Attention, "bShD, bSkD, *bSkD -> bShD, bhS | h in k"},
+    // Not linear in v, of which lse is no function.
+    {Kernel::Attention, "bShD, bSkD, bSkD -> bShD, bhS | h in k"},
     {Kernel::AttentionGrad, "*bShD, bShD, bSkD, bSkD, bShD, bhS -> "
                             "bShD, bSkD, bSkD | h in k"},
     {Kernel::HeadStats, "bsI, vI, bs -> ^bs, bs, bs"},

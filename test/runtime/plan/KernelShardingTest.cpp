@@ -155,6 +155,10 @@ TEST(KernelSharding, SequencesOfAttentionsAndRotationsStayWhole) {
   EXPECT_THAT(refusal(Kernel::Attention, {q, q, q, q, lse},
                       {tp(4, 1), tp(4, 1), tp(4, 1), tp(4, 1), tp(3, 2)}),
               HasSubstr("must be whole"));
+  // The log-sum-exp is no sum when v is.
+  EXPECT_THAT(refusal(Kernel::Attention, {q, q, q, q, lse},
+                      {kWhole, kWhole, kTpSum, kTpSum, kTpSum}),
+              HasSubstr("not linear in it"));
   const BufferType table(kF, {16, 4});
   EXPECT_EQ(
       refusal(Kernel::Rope, {q, table, q}, {tp(4, 2), kWhole, tp(4, 2)}, {0}),
