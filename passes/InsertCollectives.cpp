@@ -145,7 +145,8 @@ LogicalResult Walk::checkAsked(Operation *op, Value value,
         << ">, which takes "
         << (change.isOk() ? mega::name(change->conversion) : "a conversion")
         << " that nobody asked for; write dist.constrain %x to <"
-        << layout.str() << "> before it, or leave out "
+        << layout.str()
+        << "> before it, or leave out "
            "--forbid-implicit-reshard";
   if (Operation *source = value.getDefiningOp()) {
     error.attachNote(source->getLoc()) << "the value";

@@ -98,10 +98,10 @@ void mega::registerPhases() {
         ("mega-phase-" + phase.name).str(),
         ("the " + phase.name + " phase").str(),
         [build = phase.build](OpPassManager &pm, const PhaseOptions &options) {
-          build(pm, {options.sequence, options.batch, options.microBatches,
-                     options.precision, options.recompute, options.tp,
-                     options.dp, options.sequenceParallel, options.forbid,
-                     options.zero});
+          build(pm,
+                {options.sequence, options.batch, options.microBatches,
+                 options.precision, options.recompute, options.tp, options.dp,
+                 options.sequenceParallel, options.forbid, options.zero});
         });
   }
 }

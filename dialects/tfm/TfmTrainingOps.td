@@ -180,7 +180,7 @@ def Tfm_AttentionStatsOp : Tfm_LayerOp<"attention_stats", [
     }
     ```
   }];
-  let shardingRule = "bShD, bSkD, *bSkD -> bShD, bhS | h in k";
+  let shardingRule = "bShD, bSkD, bSkD -> bShD, bhS | h in k";
   let arguments = (ins Tfm_Heads:$q, Tfm_Heads:$k, Tfm_Heads:$v,
                        UnitAttr:$causal, OptionalAttr<I64Attr>:$window,
                        F64Attr:$scale,

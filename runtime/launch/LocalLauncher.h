@@ -24,7 +24,7 @@
 namespace mega {
 
 /// From the first failure of a rank until the others are killed.
-inline constexpr std::chrono::milliseconds kGrace{1700};
+inline constexpr std::chrono::milliseconds kGrace{1500};
 
 struct LocalLaunch {
   int ranks = 1;
