@@ -10,7 +10,7 @@ namespace mega {
 
 uint64_t CommunicationTotal::sentBytes() const {
   const auto ranks = static_cast<uint64_t>(size);
-  const uint64_t once = bytes / ranks * (ranks - 1);
+  const uint64_t once = bytes - bytes / ranks;
   return kernel == Kernel::AllReduce ? 2 * once : once;
 }
 
@@ -89,6 +89,7 @@ std::vector<CommunicationTotal> communicationOf(const plan::Plan &plan,
     add(*plan.programs()->Get(program), count);
   }
   std::vector<CommunicationTotal> list;
+  list.reserve(totals.size());
   for (auto &[key, total] : totals) {
     list.push_back(std::move(total));
   }

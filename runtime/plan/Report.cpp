@@ -143,12 +143,12 @@ void reportCommunication(const plan::Plan &plan, std::string &out) {
   }
   auto to = std::back_inserter(out);
   fmt::format_to(to, "communication of a rank, per step\n");
-  fmt::format_to(to, "  {:<10}{:<16}{:<9}{:>8}{:>16}{:>13}{:>13}\n", "phase",
+  fmt::format_to(to, "  {:<10}{:<16}{:<9}{:>9}{:>23}{:>13}{:>13}\n", "phase",
                  "collective", "axes", "count", "bytes", "", "sent");
   const auto line = [&](std::string_view phase, std::string_view collective,
                         std::string_view axes, uint64_t count, uint64_t bytes,
                         uint64_t sent) {
-    fmt::format_to(to, "  {:<10}{:<16}{:<9}{:>8}{:>16}{:>13}{:>13}\n", phase,
+    fmt::format_to(to, "  {:<10}{:<16}{:<9}{:>9}{:>23}{:>13}{:>13}\n", phase,
                    collective, axes, withThousands(count), withThousands(bytes),
                    humanBytes(bytes), humanBytes(sent));
   };
