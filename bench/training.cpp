@@ -13,10 +13,8 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/core/Executor.h"
 #include "runtime/core/ThreadPool.h"
-#include "runtime/cpu/CpuKernels.h"
 #include "runtime/cpu/Gemm.h"
 #include "runtime/plan/Report.h"
-#include "runtime/telemetry/Progress.h"
 #include "tools/support/CommandLine.h"
 
 #include <algorithm>
@@ -25,52 +23,11 @@
 #include <utility>
 #include <vector>
 
+#include "bench/KernelTimes.h"
+
 using namespace mega;
 
 namespace {
-
-/// Seconds in each kernel since they were last set to 0.
-std::array<double, kKernelCount> kernelSeconds;
-
-/// The CPU's kernel, timed. A KernelFunction has no state, hence one instance
-/// for each.
-template <size_t kernel>
-void timed(const KernelContext &context, const KernelArguments &arguments) {
-  const double start = steadySeconds();
-  cpuKernel(static_cast<Kernel>(kernel))(context, arguments);
-  kernelSeconds[kernel] += steadySeconds() - start;
-}
-
-template <size_t... kernels>
-constexpr std::array<KernelFunction, kKernelCount>
-timedKernels(std::index_sequence<kernels...>) {
-  return {timed<kernels>...};
-}
-
-KernelFunction timedKernel(Kernel kernel) {
-  static constexpr auto functions =
-      timedKernels(std::make_index_sequence<kKernelCount>());
-  return functions[static_cast<size_t>(kernel)];
-}
-
-/// Fills every copy of every input with ids below its limit.
-void fillInputs(const Executor &executor) {
-  const plan::Plan &plan = executor.plan();
-  uint32_t state = 1;
-  for (uint32_t i = 0; i < length(plan.inputs()); ++i) {
-    const auto limit = static_cast<uint32_t>(plan.inputs()->Get(i)->limit());
-    for (uint32_t copy = 0; copy < executor.inputCopies(); ++copy) {
-      for (uint32_t m = 0;
-           m < plan.global_batch_size() / plan.micro_batch_size(); ++m) {
-        const View view = executor.input(i, m, copy);
-        for (int64_t e = 0; e < view.elements(); ++e) {
-          state = state * 1664525u + 1013904223u;
-          view.as<int32_t>()[e] = static_cast<int32_t>((state >> 8) % limit);
-        }
-      }
-    }
-  }
-}
 
 /// One large product on the pool; FLOP/s.
 class Peak {
@@ -105,7 +62,7 @@ struct Result {
   double executedFlops = 0;
   /// Of all steps.
   double total = 0;
-  std::array<double, kKernelCount> kernels{};
+  KernelSeconds kernels{};
 };
 
 StatusOr<Result> measure(const std::string &path, ThreadPool &pool,

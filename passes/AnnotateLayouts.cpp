@@ -235,7 +235,7 @@ struct AnnotateLayoutsPass
         layout.rank = static_cast<uint8_t>(type.getRank());
         layout.dims[static_cast<size_t>(dim)].push(axis);
       } else {
-        layout.replicated |= static_cast<uint8_t>(1u << static_cast<int>(axis));
+        layout.replicated |= mega::bit(axis);
       }
     }
     const int64_t pieces = layout.shards(dim, mesh);

@@ -78,7 +78,7 @@ constexpr mega::Axis kAxes[] = {mega::Axis::TpMajor, mega::Axis::TpMinor,
 /// `layout` with `axis` in `state`; a cut of a dimension of rank `rank`.
 Layout with(Layout layout, mega::Axis axis, State state, int dim = -1,
             int rank = 0) {
-  const auto bit = static_cast<uint8_t>(1u << static_cast<int>(axis));
+  const uint8_t bit = mega::bit(axis);
   layout.replicated &= static_cast<uint8_t>(~bit);
   layout.partial &= static_cast<uint8_t>(~bit);
   if (layout.partial == 0) {

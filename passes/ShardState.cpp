@@ -91,7 +91,7 @@ struct BucketKey {
       }
     };
     append("_cut", cut);
-    append("_sum", partial & ~(1u << static_cast<int>(mega::Axis::Dp)));
+    append("_sum", partial & ~Axes{mega::bit(mega::Axis::Dp)});
     return text;
   }
 };
@@ -339,7 +339,7 @@ private:
       return gradient;
     };
     Layout layout = dist::layoutIn(gradient.getType());
-    constexpr uint8_t kDp = 1u << static_cast<int>(mega::Axis::Dp);
+    constexpr uint8_t kDp = mega::bit(mega::Axis::Dp);
     if (pieces > 1 && (layout.partial & kDp) != 0) {
       layout.partial &= static_cast<uint8_t>(~kDp);
       layout.rank = 1;

@@ -58,13 +58,14 @@ struct VerifyLayoutsPass : mega::impl::VerifyLayoutsBase<VerifyLayoutsPass> {
   /// Nested factors: what a rank has of the outer one.
   LogicalResult checkGroups(Operation *op, const ShardingRule &rule,
                             const Mesh &mesh) {
+    if (rule.outer == 0) {
+      return success();
+    }
     std::vector<Layout> layouts;
     std::vector<int64_t> extents;
     for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
       const RankedTensorType type = tfm::tensor(operand);
-      const size_t dim = rule.outer == 0
-                             ? std::string::npos
-                             : rule.operands[index].factors.find(rule.outer);
+      const size_t dim = rule.operands[index].factors.find(rule.outer);
       layouts.push_back(dist::layoutIn(type));
       extents.push_back(dim == std::string::npos
                             ? 0
@@ -86,18 +87,17 @@ struct VerifyLayoutsPass : mega::impl::VerifyLayoutsBase<VerifyLayoutsPass> {
     const auto layoutsOf = [](TypeRange types) {
       std::vector<Layout> layouts;
       for (Type type : types) {
-        const dist::LayoutAttr layout = dist::layoutOf(type);
-        layouts.push_back(layout ? layout.getLayout() : Layout());
+        layouts.push_back(dist::layoutIn(type));
       }
       return layouts;
     };
-    const Status status = checkSharding(sharded.getShardingRule(),
-                                        layoutsOf(op->getOperandTypes()),
+    const ShardingRule rule = sharded.getShardingRule();
+    const Status status = checkSharding(rule, layoutsOf(op->getOperandTypes()),
                                         layoutsOf(op->getResultTypes()));
     if (!status.isOk()) {
       return op->emitError() << op->getName() << ": " << status.message();
     }
-    return checkGroups(op, sharded.getShardingRule(), mesh);
+    return checkGroups(op, rule, mesh);
   }
 };
 

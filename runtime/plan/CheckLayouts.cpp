@@ -12,14 +12,6 @@ namespace {
 /// Indices of a byte.
 constexpr uint32_t kMost = 256;
 
-Status checkRange(std::string_view what, int64_t value, int64_t low,
-                  int64_t high) {
-  if (value < low || value > high) {
-    return badInput("{} is {}, expected {} to {}", what, value, low, high);
-  }
-  return Status::ok();
-}
-
 template <typename Bytes> Status checkReserved(const Bytes &bytes) {
   for (uint8_t byte : bytes) {
     MEGA_RETURN_IF_ERROR(checkRange("reserved byte", byte, 0, 0));

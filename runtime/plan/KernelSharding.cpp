@@ -158,10 +158,6 @@ Status checkRanks(const ShardedLaunch &launch, std::span<const int> operands,
   return Status::ok();
 }
 
-uint8_t bit(Axis axis) {
-  return static_cast<uint8_t>(1u << static_cast<int>(axis));
-}
-
 /// What kind of piece an integer is the start of.
 struct PieceStart {
   Kernel kernel;
@@ -242,6 +238,7 @@ Status checkSharding(const ShardedLaunch &launch, const Mesh &mesh) {
   MEGA_RETURN_IF_ERROR(checkRanks(launch, roles.written, rule.results));
   const auto pick = [&](const std::vector<int> &operands) {
     std::vector<Layout> layouts;
+    layouts.reserve(operands.size());
     for (int i : operands) {
       layouts.push_back(whole(launch.layouts[static_cast<size_t>(i)], mesh));
     }

@@ -17,10 +17,6 @@ constexpr std::string_view kConversionNames[] = {
     "slice",      "to_partial", "all_gather",
     "all_to_all", "all_reduce", "reduce_scatter"};
 
-uint8_t bit(Axis axis) {
-  return static_cast<uint8_t>(1u << static_cast<int>(axis));
-}
-
 std::string axisSet(uint8_t mask) {
   std::string text;
   for (int i = 0; i < kAxisCount; ++i) {

@@ -50,6 +50,10 @@ inline constexpr int kAxisCount = 7;
 /// The axes that tensor parallelism is made of, major to minor.
 inline constexpr std::array<Axis, 3> kTpAxes = {Axis::TpMajor, Axis::TpMinor,
                                                 Axis::Tp};
+/// The axis in a set of axes.
+constexpr uint8_t bit(Axis axis) {
+  return static_cast<uint8_t>(1u << static_cast<int>(axis));
+}
 constexpr bool isTp(Axis axis) { return axis <= Axis::TpMajor; }
 std::string_view name(Axis axis);
 std::optional<Axis> findAxis(std::string_view name);

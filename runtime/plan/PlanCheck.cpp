@@ -12,14 +12,6 @@ namespace {
 
 constexpr size_t kMaxNameLength = 512;
 
-Status checkRange(std::string_view what, int64_t value, int64_t low,
-                  int64_t high) {
-  if (value < low || value > high) {
-    return badInput("{} is {}, expected {} to {}", what, value, low, high);
-  }
-  return Status::ok();
-}
-
 Status checkIdentity(const plan::Plan &plan) {
   if (plan.version() != kPlanVersion) {
     return badInput("the plan has version {}, this build reads {}",
@@ -175,6 +167,14 @@ Status checkShape(const plan::Buffer &buffer) {
 }
 
 } // namespace
+
+Status checkRange(std::string_view what, int64_t value, int64_t low,
+                  int64_t high) {
+  if (value < low || value > high) {
+    return badInput("{} is {}, expected {} to {}", what, value, low, high);
+  }
+  return Status::ok();
+}
 
 Status checkText(std::string_view what, std::string_view text) {
   for (char c : text) {

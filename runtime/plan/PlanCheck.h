@@ -45,6 +45,9 @@ struct AddressLimits {
   uint64_t microBatch = 0;
 };
 
+/// low <= value <= high.
+Status checkRange(std::string_view what, int64_t value, int64_t low,
+                  int64_t high);
 /// No control characters but tabs and ends of lines.
 Status checkText(std::string_view what, std::string_view text);
 /// 1 to 512 printable characters, no space.

@@ -325,10 +325,11 @@ Status ValueExecution::launch(const std::vector<Touch> &touches,
   if (!keepDropout) {
     values = withoutDropout(std::move(values));
   }
-  MEGA_RETURN_IF_ERROR_CONTEXT(shards.check(values, layoutsOf(plan, site)),
-                               "{}", describe(plan, site));
+  const std::vector<Layout> layouts = layoutsOf(plan, site);
+  MEGA_RETURN_IF_ERROR_CONTEXT(shards.check(values, layouts), "{}",
+                               describe(plan, site));
   std::vector<Value> results = resultsOf(values);
-  shards.record(values, results, layoutsOf(plan, site));
+  shards.record(values, results, layouts);
   MEGA_RETURN_IF_ERROR(observer(site, values, results));
   if (tape) {
     for (const ReadValue &value : reads) {

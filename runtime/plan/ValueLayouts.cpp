@@ -8,8 +8,6 @@
 namespace mega {
 namespace {
 
-unsigned bit(Axis axis) { return 1u << static_cast<unsigned>(axis); }
-
 const plan::Function &functionOf(const plan::Plan &plan, const Site &site) {
   const plan::Program &program = *plan.programs()->Get(site.program);
   return *plan.functions()->Get(

@@ -1,5 +1,5 @@
 //===- LayoutChangeTest.cpp - Pieces of tensors, changes of layouts -------===//
-#include "runtime/plan/Layout.h"
+#include "test/runtime/plan/CutLayout.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -8,20 +8,10 @@
 #include <string>
 
 using namespace mega;
+using mega::test::cut;
 using testing::HasSubstr;
 
 namespace {
-
-Layout cut(int rank, int dim, std::initializer_list<Axis> axes,
-           int64_t padded = 0) {
-  Layout layout;
-  layout.rank = static_cast<uint8_t>(rank);
-  for (Axis axis : axes) {
-    layout.dims[static_cast<size_t>(dim)].push(axis);
-  }
-  layout.dims[static_cast<size_t>(dim)].padded = padded;
-  return layout;
-}
 
 TEST(Pieces, AreNumberedMajorToMinor) {
   const Mesh mesh{{2, 1, 1, 3, 1, 1, 1}};

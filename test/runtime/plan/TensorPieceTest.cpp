@@ -1,23 +1,13 @@
 #include "runtime/plan/TensorPiece.h"
 
 #include "runtime/plan/InitialValues.h"
+#include "test/runtime/plan/CutLayout.h"
 
 #include <gmock/gmock.h>
 
 using namespace mega;
 
 namespace {
-
-Layout cutOver(int rank, int dim, std::initializer_list<Axis> axes,
-               int64_t padded = 0) {
-  Layout layout;
-  layout.rank = static_cast<uint8_t>(rank);
-  for (Axis axis : axes) {
-    layout.dims[static_cast<size_t>(dim)].push(axis);
-  }
-  layout.dims[static_cast<size_t>(dim)].padded = padded;
-  return layout;
-}
 
 Mesh meshWith(int64_t tp, int64_t dp = 1) {
   Mesh mesh;
@@ -60,21 +50,21 @@ TEST(TensorPiece, OfAScalarHasOneElement) {
 
 TEST(TensorPiece, CutsRows) {
   const int64_t shape[] = {4, 3};
-  const Layout layout = cutOver(2, 0, {Axis::Tp});
+  const Layout layout = test::cut(2, 0, {Axis::Tp});
   EXPECT_THAT(indices(TensorPiece(shape, layout, meshWith(2), 1)),
               ElementsAre(6, 7, 8, 9, 10, 11));
 }
 
 TEST(TensorPiece, CutsColumns) {
   const int64_t shape[] = {2, 6};
-  const Layout layout = cutOver(2, 1, {Axis::Tp});
+  const Layout layout = test::cut(2, 1, {Axis::Tp});
   EXPECT_THAT(indices(TensorPiece(shape, layout, meshWith(3), 1)),
               ElementsAre(2, 3, 8, 9));
 }
 
 TEST(TensorPiece, CutsAMiddleDimension) {
   const int64_t shape[] = {2, 4, 2};
-  const Layout layout = cutOver(3, 1, {Axis::Tp});
+  const Layout layout = test::cut(3, 1, {Axis::Tp});
   const TensorPiece piece(shape, layout, meshWith(2), 1);
   EXPECT_THAT(indices(piece), ElementsAre(4, 5, 6, 7, 12, 13, 14, 15));
   EXPECT_THAT(piece.localShape(), ElementsAre(2, 2, 2));
@@ -83,12 +73,12 @@ TEST(TensorPiece, CutsAMiddleDimension) {
 // Rank 3 of 2 x 2 has tp 1 and dp 1.
 TEST(TensorPiece, CutsTwoDimensionsAndOneTwice) {
   const int64_t shape[] = {4, 4};
-  Layout layout = cutOver(2, 0, {Axis::Dp});
+  Layout layout = test::cut(2, 0, {Axis::Dp});
   layout.dims[1].push(Axis::Tp);
   EXPECT_THAT(indices(TensorPiece(shape, layout, meshWith(2, 2), 3)),
               ElementsAre(10, 11, 14, 15));
   const int64_t vector[] = {8};
-  const Layout twice = cutOver(1, 0, {Axis::Tp, Axis::Dp});
+  const Layout twice = test::cut(1, 0, {Axis::Tp, Axis::Dp});
   // Rank 1: tp 1, dp 0.
   EXPECT_THAT(indices(TensorPiece(vector, twice, meshWith(2, 2), 1)),
               ElementsAre(4, 5));
@@ -96,22 +86,22 @@ TEST(TensorPiece, CutsTwoDimensionsAndOneTwice) {
 
 TEST(TensorPiece, MarksPaddingAtTheEnd) {
   const int64_t shape[] = {5, 2};
-  const Layout layout = cutOver(2, 0, {Axis::Tp}, 8);
+  const Layout layout = test::cut(2, 0, {Axis::Tp}, 8);
   const Mesh mesh = meshWith(4);
   EXPECT_THAT(indices(TensorPiece(shape, layout, mesh, 2)),
               ElementsAre(8, 9, -1, -1));
   EXPECT_THAT(indices(TensorPiece(shape, layout, mesh, 3)),
               ElementsAre(-1, -1, -1, -1));
   const int64_t wide[] = {2, 3};
-  EXPECT_THAT(
-      indices(TensorPiece(wide, cutOver(2, 1, {Axis::Tp}, 4), meshWith(2), 1)),
-      ElementsAre(2, -1, 5, -1));
+  EXPECT_THAT(indices(TensorPiece(wide, test::cut(2, 1, {Axis::Tp}, 4),
+                                  meshWith(2), 1)),
+              ElementsAre(2, -1, 5, -1));
 }
 
 // Whatever the range begins and ends in.
 TEST(TensorPiece, VisitsAnyRange) {
   const int64_t shape[] = {2, 3, 5};
-  Layout layout = cutOver(3, 1, {Axis::Tp}, 4);
+  Layout layout = test::cut(3, 1, {Axis::Tp}, 4);
   const TensorPiece piece(shape, layout, meshWith(2), 1);
   const std::vector<int64_t> all = indices(piece);
   for (int64_t begin = 0; begin <= piece.elements(); ++begin) {
@@ -136,7 +126,7 @@ TEST(TensorPiece, InitialValuesDoNotDependOnTheMesh) {
   std::vector<float> whole(257 * 3);
   fillInitialValues(whole, value, 7, "wte.weight", 0);
   for (int64_t tp : {2, 4}) {
-    const Layout layout = cutOver(2, 0, {Axis::Tp}, 260);
+    const Layout layout = test::cut(2, 0, {Axis::Tp}, 260);
     std::vector<float> joined;
     for (int64_t rank = 0; rank < tp; ++rank) {
       const TensorPiece piece(shape, layout, meshWith(tp), rank);
