@@ -73,6 +73,7 @@ for path in paths:
     for case in cases:
         skip = case.find("skipped")
         if case.find("failure") is not None or case.find("error") is not None:
+            print(f"test.sh: failed test: {case.get('name')}", file=sys.stderr)
             failed += 1
         elif skip is None and case.get("status") != "disabled":
             passed += 1

@@ -61,7 +61,7 @@ std::vector<Layout> layoutsOf(const plan::Plan &plan, const Site &site) {
   return layouts;
 }
 
-Spreads::Spreads(const plan::Plan &plan) : plan(plan), mesh(meshOf(plan)) {
+Spreads::Spreads(const plan::Plan &plan) : mesh(meshOf(plan)) {
   for (const plan::Layout &layout : elements(plan.layouts())) {
     layouts.push_back(whole(layoutOf(layout), mesh));
   }

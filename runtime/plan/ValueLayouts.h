@@ -48,7 +48,6 @@ private:
   Status agree(const Spread &written, const Spread &read,
                unsigned sliced = 0) const;
 
-  const plan::Plan &plan;
   const Mesh mesh;
   std::vector<Layout> layouts;
 };

@@ -8,10 +8,10 @@
 
 namespace mega::test {
 
-/// Of a tensor of `rank` dimensions, `dim` of which is cut over `axes`, major to
-/// minor, and padded to `padded` (0: not padded).
+/// Of a tensor of `rank` dimensions, `dim` of which is cut over `axes`, major
+/// to minor, and padded to `padded` (0: not padded).
 inline Layout cut(int rank, int dim, std::initializer_list<Axis> axes,
-           int64_t padded = 0) {
+                  int64_t padded = 0) {
   Layout layout;
   layout.rank = static_cast<uint8_t>(rank);
   for (Axis axis : axes) {
