@@ -70,14 +70,9 @@ struct AnnotateLayoutsPass
         InFlightDiagnostic error = op.emitError();
         error << "--tp " << int64_t{tp} << " does not divide " << heads
               << " heads into parts of whole groups of the " << groups
-              << " key/value heads (legal: ";
-        SmallVector<std::string> legal;
-        for (int64_t n = 1; n <= heads; ++n) {
-          if (isLegal(n, heads, groups)) {
-            legal.push_back(std::to_string(n));
-          }
-        }
-        error << llvm::join(legal, ", ") << ")";
+              << " key/value heads" << legal(heads, [&](int64_t n) {
+                   return isLegal(n, heads, groups);
+                 });
         return WalkResult::interrupt();
       }
       if (groups < tp) {
@@ -106,6 +101,18 @@ struct AnnotateLayoutsPass
       size(mega::Axis::TpMinor) = tp / major;
     }
     return success();
+  }
+
+  /// " (legal: ...)": those of 1 to `most` for which `isLegal` holds.
+  static std::string legal(int64_t most,
+                           llvm::function_ref<bool(int64_t)> isLegal) {
+    SmallVector<std::string> values;
+    for (int64_t n = 1; n <= most; ++n) {
+      if (isLegal(n)) {
+        values.push_back(std::to_string(n));
+      }
+    }
+    return " (legal: " + llvm::join(values, ", ") + ")";
   }
 
   /// Every rank has whole groups of heads, or a part of one group.
@@ -241,8 +248,10 @@ struct AnnotateLayoutsPass
     const int64_t pieces = layout.shards(dim, mesh);
     if (extent % pieces != 0) {
       if (!mayPad) {
-        return op->emitError() << "--tp " << pieces << " does not divide "
-                               << extent << " features";
+        return op->emitError()
+               << "--tp " << pieces << " does not divide " << extent
+               << " features"
+               << legal(extent, [&](int64_t n) { return extent % n == 0; });
       }
       layout.dims[static_cast<size_t>(dim)].padded =
           static_cast<int64_t>(llvm::alignTo(extent, pieces));

@@ -460,6 +460,9 @@ struct InsertCollectivesPass
   void runOnOperation() override {
     ModuleOp module = getOperation();
     const Mesh mesh = dist::meshOf(module);
+    if (failed(checkSequences(module, mesh))) {
+      return signalPassFailure();
+    }
     Walk walk(mesh, sequenceParallel, forbidImplicit);
     for (auto block : module.getOps<BlockOp>()) {
       if (failed(walk.block(block))) {
@@ -471,6 +474,32 @@ struct InsertCollectivesPass
         return signalPassFailure();
       }
     }
+  }
+
+  /// Sequences are never padded.
+  LogicalResult checkSequences(ModuleOp module, const Mesh &mesh) {
+    const int64_t tp = mesh.tp();
+    if (!sequenceParallel || tp == 1) {
+      return success();
+    }
+    for (auto block : module.getOps<BlockOp>()) {
+      for (BlockArgument argument : block.getBody().getArguments()) {
+        const RankedTensorType type = tensor(argument);
+        if (type.getRank() != 3 || type.getDimSize(1) % tp == 0) {
+          continue;
+        }
+        const int64_t length = type.getDimSize(1);
+        const int64_t below = length / tp * tp;
+        InFlightDiagnostic error = emitError(argument.getLoc());
+        error << "--sp cuts sequences of " << length << " over --tp " << tp
+              << ", which does not divide them (nearest: ";
+        if (below > 0) {
+          error << below << ", ";
+        }
+        return error << below + tp << ")";
+      }
+    }
+    return success();
   }
 
   /// Values of the model have the layouts of the blocks they pass.

@@ -1,6 +1,7 @@
 #include "runtime/comm/Signal.h"
 
 #include <linux/futex.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -11,6 +12,8 @@
 namespace mega {
 
 static_assert(sizeof(std::atomic<uint32_t>) == sizeof(uint32_t));
+
+void Signal::yield() { ::sched_yield(); }
 
 bool Signal::sleep(uint32_t seen, Clock::time_point deadline) {
   // steady_clock is CLOCK_MONOTONIC, which FUTEX_WAIT_BITSET measures by.

@@ -120,7 +120,7 @@ StatusOr<Descriptor> listenOn(const Endpoint &endpoint) {
         std::strerror(error),
         error == EADDRINUSE
             ? "; another process uses the port: end it, or give a free one "
-              "with --rendezvous HOST:PORT (port 0 chooses one)"
+              "with --rendezvous HOST:PORT"
             : "");
   }
   return socket;

@@ -26,7 +26,8 @@ public:
     hello.instructionSet = cpuInstructionSet();
     // Who waits no longer than that for data need not wait longer for a word:
     // a rank that is cut off from rank 0 has nobody to ask.
-    RendezvousLimits limits = options.limits;
+    RendezvousLimits limits;
+    limits.join = options.timeLimit;
     limits.heartbeat = std::min(limits.heartbeat, options.timeLimit);
     Endpoint endpoint{options.launch.host, options.launch.port};
     if (rank == 0) {

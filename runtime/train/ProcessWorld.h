@@ -20,9 +20,8 @@ namespace mega {
 struct ProcessWorldOptions {
   /// Which rank this is, and where rank 0 listens; port 0: any that is free.
   LaunchInfo launch;
-  /// For one operation between ranks.
+  /// For all ranks to come, and for one operation between them.
   std::chrono::milliseconds timeLimit = std::chrono::minutes(5);
-  RendezvousLimits limits;
   /// Called on rank 0 with the port it listens at.
   std::function<void(int)> onListening = [](int) {};
 };

@@ -16,7 +16,7 @@ void addLaunch(CLI::App &command, LaunchArguments &arguments) {
            "of so many processes")
       ->check(wholeNumber(1, 1 << 20));
   addDefault(command, "--timeout", arguments.timeout, "SECONDS",
-             "longest wait for another rank")
+             "longest wait for a rank, to come or to act")
       ->check(wholeNumber(1, 1 << 20));
   // For --processes alone.
   for (const auto &[name, variable] :
@@ -49,6 +49,12 @@ StatusOr<RankOptions> toRanks(const CLI::App &command,
   MEGA_ASSIGN_OR_RETURN(ranks.launch, toLaunch(command, arguments));
   ranks.threads = threads;
   ranks.timeLimit = std::chrono::seconds(arguments.timeout);
+  if (ranks.launch.port == 0 && ranks.launch.worldSize > 1 &&
+      arguments.portDescriptor < 0) {
+    return usageError("--rendezvous {}: no other rank would know the port that "
+                      "0 chooses; give one",
+                      arguments.rendezvous);
+  }
   if (arguments.portDescriptor >= 0) {
     ranks.onListening = [descriptor = arguments.portDescriptor](int port) {
       announcePort(descriptor, port);
