@@ -8,10 +8,10 @@
 //   start thread r with all[r], and tp[r] where there is one
 //
 // Groups are created before the threads start, by one thread. From then on an
-// operation allocates nothing and makes no system call but futex. Communicators
-// keep alive what they share, so they may outlive the world. A member is
-// destroyed after its last operation; what it posted and did not wait for is
-// withdrawn.
+// operation allocates nothing and makes no system call but those that wait.
+// Communicators keep alive what they share, so they may outlive the world. A
+// member is destroyed after its last operation; what it posted and did not wait
+// for is withdrawn.
 //
 // Waiting ranks spin for some microseconds if every rank of the world can have
 // a processor, and sleep at once otherwise.
