@@ -94,6 +94,7 @@ struct AnnotateLayoutsPass
       return mesh.sizes[static_cast<size_t>(axis)];
     };
     size(mega::Axis::Dp) = dp;
+    size(mega::Axis::Pp) = pp;
     if (major == tp || major == 1) {
       size(mega::Axis::Tp) = tp;
     } else {

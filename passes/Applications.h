@@ -1,7 +1,8 @@
 //===- Applications.h - Block applications of a model -----------*- C++ -*-===//
 //
 // The applications of all blocks, in program order: the one numbering that
-// parameter names, instances, dropout keys and schedules share.
+// parameter names, instances, dropout keys and schedules share. Of a stage of a
+// pipeline, those of its chunks.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MEGA_PASSES_APPLICATIONS_H
@@ -38,6 +39,10 @@ struct ApplicationRun {
   /// Number of the first among the applications of its block.
   int64_t instance;
   int64_t count;
+  /// Chunk of the stage, and number of the first among the applications of its
+  /// block in that chunk.
+  int64_t chunk;
+  int64_t frame;
   /// Parameters of application i are named `prefix.(index + i).name`; no
   /// prefix and no index when empty.
   std::string prefix;
@@ -48,6 +53,8 @@ class Applications {
 public:
   explicit Applications(tfm::ModelOp model) {
     int64_t application = 0;
+    int64_t chunk = 0;
+    llvm::DenseMap<mlir::Operation *, int64_t> frames;
     const auto append = [&](mlir::Operation *op, mlir::FlatSymbolRefAttr name,
                             llvm::StringRef prefix, int64_t index) {
       auto block =
@@ -56,16 +63,26 @@ public:
       if (!list.empty() && list.back().op == op && list.back().block == block) {
         ++list.back().count;
       } else {
-        list.push_back(
-            {op, block, application, instance, 1, prefix.str(), index});
+        list.push_back({op, block, application, instance, 1, chunk,
+                        frames[block], prefix.str(), index});
       }
+      ++frames[block];
       ++instance;
       ++application;
     };
     for (mlir::Operation &op : model.getBody().front()) {
+      // A part begins where an activation comes in, or where the model does.
+      if (llvm::isa<tfm::ReceiveOp>(op) && !list.empty()) {
+        ++chunk;
+        frames.clear();
+      }
       if (auto call = llvm::dyn_cast<tfm::CallOp>(op)) {
+        application =
+            static_cast<int64_t>(call.getApplication().value_or(application));
         append(&op, call.getCalleeAttr(), "", 0);
       } else if (auto repeat = llvm::dyn_cast<tfm::RepeatOp>(op)) {
+        application =
+            static_cast<int64_t>(repeat.getApplication().value_or(application));
         for (int64_t i = 0; i < static_cast<int64_t>(repeat.getTimes()); ++i) {
           append(&op, repeat.blockOf(i), repeat.getPrefix(),
                  static_cast<int64_t>(repeat.getFrom()) + i);

@@ -1,7 +1,9 @@
 #include "passes/Compile.h"
 
 #include "dialects/Register.h"
+#include "passes/Applications.h"
 #include "passes/EmitPlan.h"
+#include "passes/StagePlans.h"
 #include "runtime/plan/PlanCheck.h"
 #include "runtime/plan/PlanFile.h"
 #include "runtime/plan/Verifier.h"
@@ -86,6 +88,94 @@ Status dump(ModuleOp module, const std::string &directory, size_t number,
 
 Status rejected() { return {Code::Failed, "the model was rejected"}; }
 
+/// The phases, on a whole model and on its stages.
+class Compilation {
+public:
+  Compilation(MLIRContext &context, const CompileRequest &request,
+              const std::string &source)
+      : context(context), request(request), source(source) {}
+
+  /// The phases of a stage, or those before.
+  Status runPhases(ModuleOp module, bool ofStage, int64_t stage) {
+    CompileOptions options = request.options;
+    options.stage = stage;
+    size_t number = 0;
+    for (const Phase &phase : phases()) {
+      // A plan of one stage is not partitioned.
+      if (options.pp == 1 && phase.name == "partition") {
+        continue;
+      }
+      ++number;
+      if (phase.ofStage != ofStage) {
+        continue;
+      }
+      PassManager pm(&context);
+      phase.build(pm, options);
+      if (failed(pm.run(module))) {
+        return rejected();
+      }
+      const std::string name =
+          phase.name.str() +
+          (ofStage && options.pp > 1 ? fmt::format(".stage{}", stage) : "");
+      MEGA_RETURN_IF_ERROR(dump(module, request.dumpDirectory, number, name));
+    }
+    return Status::ok();
+  }
+
+  /// Of a module that has been through the phases before those of a stage.
+  StatusOr<plan::PlanT> plan(ModuleOp module) {
+    if (request.options.pp == 1) {
+      MEGA_RETURN_IF_ERROR(runPhases(module, true, 0));
+      return emit(module, request.flags, source);
+    }
+    tfm::ModelOp model = findModel(module);
+    if (!model) {
+      return rejected();
+    }
+    MEGA_ASSIGN_OR_RETURN(const StagePlans stages,
+                          StagePlans::create(model, request.options));
+    Status failure;
+    auto whole = stages.assemble([&](int64_t stage) -> FailureOr<plan::PlanT> {
+      OwningOpRef<ModuleOp> own(module.clone());
+      failure = runPhases(*own, true, stage);
+      if (!failure.isOk()) {
+        return mlir::failure();
+      }
+      auto plan = emit(*own, "", "");
+      if (!plan.isOk()) {
+        failure = std::move(plan).takeStatus();
+        return mlir::failure();
+      }
+      return std::move(*plan);
+    });
+    if (failed(whole)) {
+      return failure;
+    }
+    whole->options = request.flags;
+    whole->source = source;
+    return std::move(*whole);
+  }
+
+private:
+  StatusOr<plan::PlanT> emit(ModuleOp module, StringRef flags, StringRef text) {
+    CompileOptions options = request.options;
+    if (options.sequence == 0) {
+      // BindShapes took the model's own; every input has it.
+      auto input = *module.getOps<exec::InputOp>().begin();
+      options.sequence = cast<exec::BufferType>(input.getType()).getShape()[1];
+    }
+    auto plan = emitPlan(module, options, flags, text);
+    if (failed(plan)) {
+      return rejected();
+    }
+    return std::move(*plan);
+  }
+
+  MLIRContext &context;
+  const CompileRequest &request;
+  const std::string &source;
+};
+
 } // namespace
 
 StatusOr<std::vector<std::byte>>
@@ -112,26 +202,10 @@ compile(std::unique_ptr<llvm::MemoryBuffer> model,
     return rejected();
   }
   MEGA_RETURN_IF_ERROR(dump(*module, request.dumpDirectory, 0, "input"));
-  for (auto [index, phase] : llvm::enumerate(phases())) {
-    PassManager pm(&context);
-    phase.build(pm, request.options);
-    if (failed(pm.run(*module))) {
-      return rejected();
-    }
-    MEGA_RETURN_IF_ERROR(
-        dump(*module, request.dumpDirectory, index + 1, phase.name));
-  }
-  CompileOptions options = request.options;
-  if (options.sequence == 0) {
-    // BindShapes took the model's own; every input has it.
-    auto input = *module->getOps<exec::InputOp>().begin();
-    options.sequence = cast<exec::BufferType>(input.getType()).getShape()[1];
-  }
-  auto plan = emitPlan(*module, options, request.flags, source);
-  if (failed(plan)) {
-    return rejected();
-  }
-  std::vector<std::byte> bytes = packPlan(*plan);
+  Compilation compilation(context, request, source);
+  MEGA_RETURN_IF_ERROR(compilation.runPhases(*module, false, 0));
+  MEGA_ASSIGN_OR_RETURN(plan::PlanT plan, compilation.plan(*module));
+  std::vector<std::byte> bytes = packPlan(plan);
   auto loaded = loadPlan(bytes);
   if (!loaded.isOk()) {
     return Status(Code::Internal, "the compiler made a plan that the loader "

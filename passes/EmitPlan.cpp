@@ -39,6 +39,7 @@ private:
                       StringRef region, int64_t offset);
   LogicalResult functionBuffer(exec::FunctionOp function, Value value,
                                plan::Buffer &result);
+  plan::Buffer boundaryBuffer(Type type);
   uint8_t layout(dist::LayoutAttr attr);
   uint32_t location(Location loc);
   plan::Buffer counter(StringRef name);
@@ -48,7 +49,8 @@ private:
   /// By number in the plan.
   std::vector<Layout> layouts;
   llvm::StringMap<uint32_t> regions;
-  llvm::StringMap<uint64_t> regionBytes;
+  /// Bytes of one slot of a pool, or of one buffer between stages.
+  llvm::StringMap<int64_t> slotBytes;
   /// Bytes of one frame of a pool.
   llvm::StringMap<int64_t> frames;
   llvm::StringMap<uint32_t> functions;
@@ -155,7 +157,7 @@ void PlanEmitter::emitMesh() {
 void PlanEmitter::emitRegions() {
   for (auto op : module.getOps<exec::RegionOp>()) {
     regions[op.getName()] = static_cast<uint32_t>(out.regions.size());
-    regionBytes[op.getName()] = op.getBytes();
+    slotBytes[op.getName()] = static_cast<int64_t>(op.getSlot().value_or(0));
     auto region = std::make_unique<plan::RegionT>();
     region->part = static_cast<plan::Part>(op.getPart());
     region->name = op.getName().str();
@@ -169,12 +171,6 @@ void PlanEmitter::emitRegions() {
           static_cast<int64_t>(*function.getFrame());
     }
   }
-}
-
-/// Frames of a pool that belong to one slot.
-static int64_t perSlot(uint64_t poolBytes) {
-  // One stage keeps one micro-batch alive: the pool is one slot.
-  return static_cast<int64_t>(poolBytes);
 }
 
 LogicalResult PlanEmitter::functionBuffer(exec::FunctionOp function,
@@ -211,7 +207,7 @@ LogicalResult PlanEmitter::functionBuffer(exec::FunctionOp function,
     result = buffer(type, plan::Space::Region, pool,
                     static_cast<int64_t>(*alloc.getOffset()));
     result.mutate_per_frame(frames.lookup(pool));
-    result.mutate_per_slot(perSlot(regionBytes.lookup(pool)));
+    result.mutate_per_slot(slotBytes.lookup(pool));
     return success();
   }
   if (auto slice = dyn_cast<exec::SliceOp>(op)) {
@@ -290,11 +286,21 @@ LogicalResult PlanEmitter::emitFunction(exec::FunctionOp function) {
   return success();
 }
 
+/// The buffer between stages of whichever action.
+plan::Buffer PlanEmitter::boundaryBuffer(Type type) {
+  plan::Buffer address =
+      buffer(exec::BufferType::get(cast<RankedTensorType>(type)),
+             plan::Space::Region, "boundary", 0);
+  address.mutate_per_slot(slotBytes.lookup("boundary"));
+  return address;
+}
+
 LogicalResult PlanEmitter::emitProgram(pipe::ProgramOp program) {
   programs[program.getSymName()] = static_cast<uint32_t>(out.programs.size());
   auto result = std::make_unique<plan::ProgramT>();
   result->name = program.getSymName().str();
   result->kind = static_cast<plan::ActionKind>(program.getKind());
+  result->part = static_cast<uint32_t>(program.getPart().value_or(0));
   llvm::DenseMap<Value, plan::Buffer> addresses;
   for (Operation &op : program.getBody().front()) {
     if (auto input = dyn_cast<pipe::InputOp>(op)) {
@@ -313,22 +319,30 @@ LogicalResult PlanEmitter::emitProgram(pipe::ProgramOp program) {
       }
     } else if (auto value = dyn_cast<pipe::CounterOp>(op)) {
       addresses[value.getResult()] = counter(value.getName());
+    } else if (auto boundary = dyn_cast<pipe::BoundaryOp>(op)) {
+      addresses[boundary.getResult()] =
+          boundaryBuffer(boundary.getResult().getType());
+    } else if (isa<pipe::LeaveOp>(op)) {
+      // PlanMemory placed what leaves.
     } else if (auto call = dyn_cast<pipe::CallOp>(op)) {
       plan::Call entry(functions.lookup(call.getCallee()),
                        static_cast<uint32_t>(call.getCount()),
                        static_cast<uint32_t>(call.getApplication()),
                        static_cast<uint32_t>(call.getInstance()),
-                       static_cast<uint32_t>(call.getInstance()),
+                       static_cast<uint32_t>(call.firstFrame()),
                        static_cast<uint32_t>(result->arguments.size()),
                        call.getReverse() ? 1 : 0);
       for (Value argument : call.getArguments()) {
         result->arguments.push_back(addresses.lookup(argument));
       }
       for (unsigned i = 0; i < call.getNumResults(); ++i) {
-        const auto type = exec::BufferType::get(
-            cast<RankedTensorType>(call.getResult(i).getType()));
+        const Type type = call.getResult(i).getType();
+        const int64_t offset = (*call.getCarry())[i];
         plan::Buffer address =
-            buffer(type, plan::Space::Region, "carry", (*call.getCarry())[i]);
+            offset < 0
+                ? boundaryBuffer(type)
+                : buffer(exec::BufferType::get(cast<RankedTensorType>(type)),
+                         plan::Space::Region, "carry", offset);
         addresses[call.getResult(i)] = address;
         if (!call.takesOver(i)) {
           result->arguments.push_back(address);
@@ -350,12 +364,13 @@ void PlanEmitter::emitSchedules() {
     entry->micro_batches = static_cast<uint32_t>(schedule.getMicroBatches());
     auto stage = std::make_unique<plan::StageT>();
     const ArrayRef<int32_t> actions = schedule.getActions();
-    for (size_t i = 0; i + 2 < actions.size(); i += 3) {
+    for (size_t i = 0; i + 3 < actions.size(); i += 4) {
       const auto name =
           cast<FlatSymbolRefAttr>(schedule.getPrograms()[actions[i]]);
       stage->actions.emplace_back(programs.lookup(name.getValue()),
                                   static_cast<uint32_t>(actions[i + 1]),
-                                  static_cast<uint32_t>(actions[i + 2]), 0);
+                                  static_cast<uint32_t>(actions[i + 2]),
+                                  static_cast<uint32_t>(actions[i + 3]));
     }
     entry->stages.push_back(std::move(stage));
     out.entry_points.push_back(std::move(entry));

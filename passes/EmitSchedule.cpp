@@ -1,6 +1,7 @@
 //===- EmitSchedule.cpp ---------------------------------------------------===//
 //
-// tfm.model -> programs of one stage, their schedule, and the step's prologue.
+// tfm.model -> programs of one stage, their schedule, the step's prologue and
+// its end.
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/dist/Dist.h"
@@ -9,6 +10,7 @@
 #include "dialects/tfm/Tfm.h"
 #include "passes/Applications.h"
 #include "passes/Passes.h"
+#include "passes/Pipeline.h"
 
 #include "llvm/ADT/SetVector.h"
 #include "mlir/IR/Builders.h"
@@ -34,10 +36,10 @@ bool isActiveType(Type type) {
 class ProgramBuilder {
 public:
   ProgramBuilder(OpBuilder &builder, Location loc, StringRef name,
-                 pipe::ActionKind kind)
+                 pipe::ActionKind kind, IntegerAttr part = {})
       : program(pipe::ProgramOp::create(
             builder, loc, builder.getStringAttr(name),
-            pipe::ActionKindAttr::get(builder.getContext(), kind))),
+            pipe::ActionKindAttr::get(builder.getContext(), kind), part)),
         loc(loc),
         inner(OpBuilder::atBlockEnd(&program.getBody().emplaceBlock())) {}
 
@@ -50,12 +52,25 @@ public:
     return value;
   }
 
+  Value boundary(Type type) {
+    if (!buffer) {
+      buffer = pipe::BoundaryOp::create(inner, loc, type);
+    }
+    return buffer;
+  }
+
+  pipe::CallOp call(StringRef function, ValueRange arguments,
+                    TypeRange results) {
+    return pipe::CallOp::create(inner, loc, results, function, arguments, 0, 0,
+                                1, false, DenseI64ArrayAttr(), IntegerAttr());
+  }
   pipe::CallOp call(StringRef function, ValueRange arguments, TypeRange results,
-                    int64_t application = 0, int64_t instance = 0,
-                    int64_t count = 1, bool reverse = false) {
-    return pipe::CallOp::create(inner, loc, results, function, arguments,
-                                application, instance, count, reverse,
-                                DenseI64ArrayAttr());
+                    const ApplicationRun &run, bool reverse) {
+    return pipe::CallOp::create(
+        inner, loc, results, function, arguments, run.application, run.instance,
+        run.count, reverse, DenseI64ArrayAttr(),
+        run.frame == run.instance ? IntegerAttr()
+                                  : inner.getI64IntegerAttr(run.frame));
   }
 
   pipe::ProgramOp program;
@@ -64,6 +79,7 @@ public:
 
 private:
   llvm::DenseMap<Operation *, Value> inputs;
+  Value buffer;
 };
 
 struct EmitSchedulePass : mega::impl::EmitScheduleBase<EmitSchedulePass> {
@@ -82,37 +98,33 @@ struct EmitSchedulePass : mega::impl::EmitScheduleBase<EmitSchedulePass> {
     if (failed(checkUses())) {
       return signalPassFailure();
     }
+    auto pipeline = pipelineRequest(pp, vpp, schedule, microBatches);
+    if (!pipeline.isOk()) {
+      model.emitError() << pipeline.status().message();
+      return signalPassFailure();
+    }
+    request = *pipeline;
+    stage = stageOf(module);
     for (auto term : terms()) {
-      makeLossFunction(builder, term);
+      if (!isElsewhere(term)) {
+        makeLossFunction(builder, term);
+      }
+    }
+    for (int64_t chunk = 0; chunk < request.chunks; ++chunk) {
+      for (bool train : {true, false}) {
+        makeForward(builder, applications, chunk, train);
+      }
+      if (failed(makeBackward(builder, applications, chunk))) {
+        return signalPassFailure();
+      }
     }
     for (bool train : {true, false}) {
       makePrologue(builder, module, train);
-      makeForward(builder, applications, train);
-    }
-    if (failed(makeBackward(builder, applications))) {
-      return signalPassFailure();
-    }
-    const bool reduces = makeLossReduction(builder);
-    if (module.lookupSymbol("reduce")) {
-      ProgramBuilder reduce(builder, model.getLoc(), "step.reduce",
-                            pipe::ActionKind::Finish);
-      reduce.call("reduce", {}, {});
-    }
-    for (bool train : {true, false}) {
-      if (!train && !reduces) {
-        continue;
-      }
-      ProgramBuilder finish(builder, model.getLoc(),
-                            train ? "step.finish" : "step.finish.eval",
-                            pipe::ActionKind::Finish);
-      if (reduces) {
-        finish.call("losses", {}, {});
-      }
-      if (train) {
-        finish.call("finish", {}, {});
+      makeFinish(builder, train);
+      if (failed(makeSchedule(builder, train))) {
+        return signalPassFailure();
       }
     }
-    makeSchedules(builder);
     describe(builder);
     model.erase();
     SmallVector<tfm::BlockOp> blocks(module.getOps<tfm::BlockOp>());
@@ -190,9 +202,16 @@ struct EmitSchedulePass : mega::impl::EmitScheduleBase<EmitSchedulePass> {
     tfm::ReturnOp::create(inner, term.getLoc(), ValueRange());
   }
 
+  static bool isElsewhere(tfm::LossTermOp term) {
+    return term.getSum().getDefiningOp<tfm::ElsewhereOp>() != nullptr;
+  }
+
   /// Adds up the loss sums of all replicas, for the report; false if one rank
   /// has them all.
   bool makeLossReduction(OpBuilder &builder) {
+    if (getOperation().lookupSymbol("losses")) {
+      return true;
+    }
     SmallVector<tfm::LossTermOp> partial;
     for (auto term : terms()) {
       if (reduced(term.getSum().getType()) != term.getSum().getType()) {
@@ -214,6 +233,67 @@ struct EmitSchedulePass : mega::impl::EmitScheduleBase<EmitSchedulePass> {
     }
     tfm::ReturnOp::create(inner, model.getLoc(), ValueRange());
     return true;
+  }
+
+  /// Adds up, over the stages, what each of them counted for the report, and
+  /// the squares of its gradients.
+  void makeStageSums(OpBuilder &builder, bool train) {
+    auto function = makeFunction(builder, train ? "sum" : "sum.eval", {});
+    OpBuilder inner = OpBuilder::atBlockEnd(&function.getBody().front());
+    const auto sum = [&](const std::string &name, RankedTensorType type) {
+      Value own = tfm::ReadCounterOp::create(inner, model.getLoc(), type, name);
+      Value all = tfm::SumStagesOp::create(inner, model.getLoc(), type, own,
+                                           /*tie=*/false);
+      tfm::RecordOp::create(inner, model.getLoc(), name, all, false);
+    };
+    const Type f64 = builder.getF64Type();
+    for (auto term : terms()) {
+      sum(counter(term, "sum"),
+          cast<RankedTensorType>(reduced(term.getSum().getType()).clone(f64)));
+    }
+    if (train) {
+      sum("gradient_square_sum",
+          RankedTensorType::get(
+              {}, f64, dist::LayoutAttr::get(&getContext(), Layout())));
+    }
+    tfm::ReturnOp::create(inner, model.getLoc(), ValueRange());
+  }
+
+  /// The programs that end a step, in order.
+  void makeFinish(OpBuilder &builder, bool train) {
+    const bool reduces = makeLossReduction(builder);
+    SmallVector<std::pair<StringRef, SmallVector<StringRef, 2>>> programs;
+    const auto exists = [&](StringRef function) {
+      return getOperation().lookupSymbol(function) != nullptr;
+    };
+    if (request.stages > 1) {
+      makeStageSums(builder, train);
+      programs = {{"reduce", {"reduce"}},
+                  {"tie", {"tie"}},
+                  {"norm", {"losses", "norm"}},
+                  {"sum", {"sum"}},
+                  {"finish", {"finish"}}};
+      if (!train) {
+        programs = {{"norm.eval", {"losses"}}, {"sum.eval", {"sum.eval"}}};
+      }
+    } else if (train) {
+      programs = {{"reduce", {"reduce"}}, {"finish", {"losses", "finish"}}};
+    } else if (reduces) {
+      programs = {{"finish.eval", {"losses"}}};
+    }
+    ending.clear();
+    for (const auto &[name, functions] : programs) {
+      SmallVector<StringRef> calls(llvm::make_filter_range(functions, exists));
+      if (calls.empty()) {
+        continue;
+      }
+      ending.push_back(("step." + name).str());
+      ProgramBuilder program(builder, model.getLoc(), ending.back(),
+                             pipe::ActionKind::Finish);
+      for (StringRef function : calls) {
+        program.call(function, {}, {});
+      }
+    }
   }
 
   /// The type of a sum once it is reduced over all axes.
@@ -275,7 +355,7 @@ struct EmitSchedulePass : mega::impl::EmitScheduleBase<EmitSchedulePass> {
       total = reduce(inner, count.getLoc(), total);
       tfm::RecordOp::create(inner, term.getLoc(), counter(term, "count"), total,
                             false);
-      if (train) {
+      if (train && !isElsewhere(term)) {
         Value seed = tfm::LossSeedOp::create(inner, term.getLoc(),
                                              reduced(term.getSum().getType()),
                                              total, term.getWeightAttr());
@@ -296,17 +376,55 @@ struct EmitSchedulePass : mega::impl::EmitScheduleBase<EmitSchedulePass> {
     program.call(name, inputs, {});
   }
 
+  /// The name of what an action of the schedule runs.
+  std::string nameOf(ScheduleOp op, Work work, int64_t chunk, bool train) {
+    PipelineRequest own = request;
+    own.train = train;
+    return programName(own, {op, work, static_cast<int32_t>(chunk), 0, 0, 0});
+  }
+  IntegerAttr partAttr(Builder &builder, int64_t part) {
+    return request.stages > 1 ? builder.getI64IntegerAttr(part) : IntegerAttr();
+  }
+
+  /// The applications of one chunk.
+  static SmallVector<ApplicationRun> runsOf(const Applications &applications,
+                                            int64_t chunk) {
+    SmallVector<ApplicationRun> runs;
+    for (const ApplicationRun &run : applications.runs()) {
+      if (run.chunk == chunk) {
+        runs.push_back(run);
+      }
+    }
+    return runs;
+  }
+
+  /// What leaves a chunk for the next part.
+  tfm::SendOp sendOf(ArrayRef<ApplicationRun> runs) {
+    for (Operation *user : runs.back().op->getUsers()) {
+      if (auto send = dyn_cast<tfm::SendOp>(user)) {
+        return send;
+      }
+    }
+    return {};
+  }
+
   void makeForward(OpBuilder &builder, const Applications &applications,
-                   bool train) {
+                   int64_t chunk, bool train) {
+    const SmallVector<ApplicationRun> runs = runsOf(applications, chunk);
     ProgramBuilder program(builder, model.getLoc(),
-                           train ? "step.forward" : "step.forward.eval",
-                           pipe::ActionKind::Forward);
+                           nameOf(ScheduleOp::Run, Work::Forward, chunk, train),
+                           pipe::ActionKind::Forward,
+                           partAttr(builder, partOf(request, stage, chunk)));
     llvm::DenseMap<Value, Value> values;
-    const auto lookup = [&](Value value) {
-      auto input = value.getDefiningOp<tfm::InputOp>();
-      return input ? program.input(input) : values.lookup(value);
+    const auto lookup = [&](Value value) -> Value {
+      if (auto input = value.getDefiningOp<tfm::InputOp>()) {
+        return program.input(input);
+      }
+      return value.getDefiningOp<tfm::ReceiveOp>()
+                 ? program.boundary(value.getType())
+                 : values.lookup(value);
     };
-    for (ApplicationRun run : applications.runs()) {
+    for (ApplicationRun run : runs) {
       // Later runs of one repeat continue with the results so far.
       SmallVector<Value> arguments;
       for (auto [index, operand] : llvm::enumerate(run.op->getOperands())) {
@@ -317,30 +435,47 @@ struct EmitSchedulePass : mega::impl::EmitScheduleBase<EmitSchedulePass> {
       }
       pipe::CallOp call = program.call(
           (run.block.getSymName() + (train ? ".forward" : ".eval")).str(),
-          arguments, run.op->getResultTypes(), run.application, run.instance,
-          run.count);
+          arguments, run.op->getResultTypes(), run, /*reverse=*/false);
       for (auto [result, value] :
            llvm::zip(run.op->getResults(), call.getResults())) {
         values[result] = value;
       }
     }
     for (auto term : terms()) {
-      program.call(("loss." + term.getName()).str(), lookup(term.getSum()), {});
+      if (Value sum = values.lookup(term.getSum())) {
+        program.call(("loss." + term.getName()).str(), sum, {});
+      }
+    }
+    if (tfm::SendOp send = sendOf(runs)) {
+      pipe::LeaveOp::create(program.inner, send.getLoc(),
+                            values.lookup(send.getValue()));
     }
   }
 
   LogicalResult makeBackward(OpBuilder &builder,
-                             const Applications &applications) {
-    ProgramBuilder program(builder, model.getLoc(), "step.backward",
-                           pipe::ActionKind::Backward);
+                             const Applications &applications, int64_t chunk) {
+    const SmallVector<ApplicationRun> runs = runsOf(applications, chunk);
+    ProgramBuilder program(builder, model.getLoc(),
+                           nameOf(ScheduleOp::Run, Work::Backward, chunk, true),
+                           pipe::ActionKind::Backward,
+                           partAttr(builder, partOf(request, stage, chunk)));
     llvm::DenseMap<Value, Value> gradients;
     for (auto term : terms()) {
-      gradients[term.getSum()] = pipe::CounterOp::create(
-          program.inner, term.getLoc(), tfm::gradientType(term.getSum()),
-          counter(term, "seed"));
+      if (!isElsewhere(term) &&
+          llvm::any_of(runs, [&](const ApplicationRun &run) {
+            return run.op == term.getSum().getDefiningOp();
+          })) {
+        gradients[term.getSum()] = pipe::CounterOp::create(
+            program.inner, term.getLoc(), tfm::gradientType(term.getSum()),
+            counter(term, "seed"));
+      }
     }
-    for (size_t next = applications.runs().size(); next-- > 0;) {
-      ApplicationRun run = applications.runs()[next];
+    if (tfm::SendOp send = sendOf(runs)) {
+      gradients[send.getValue()] =
+          program.boundary(tfm::gradientType(send.getValue()));
+    }
+    for (size_t next = runs.size(); next-- > 0;) {
+      ApplicationRun run = runs[next];
       SmallVector<Value> arguments;
       for (Value result : run.op->getResults()) {
         if (!isActiveType(result.getType())) {
@@ -373,49 +508,129 @@ struct EmitSchedulePass : mega::impl::EmitScheduleBase<EmitSchedulePass> {
                                            [](Value value) -> Type {
                                              return tfm::gradientType(value);
                                            }),
-                       run.application, run.instance, run.count,
-                       /*reverse=*/true);
+                       run, /*reverse=*/true);
       for (auto [index, operand] : llvm::enumerate(active)) {
         // Earlier runs of the same repeat come next.
-        const bool first =
-            next == 0 || applications.runs()[next - 1].op != run.op;
+        const bool first = next == 0 || runs[next - 1].op != run.op;
         Value target = first ? operand : run.op->getResult(index);
         gradients[target] = call.getResult(index);
+      }
+    }
+    for (const auto &[value, gradient] : gradients) {
+      if (value.getDefiningOp<tfm::ReceiveOp>()) {
+        pipe::LeaveOp::create(program.inner, value.getLoc(), gradient);
       }
     }
     return success();
   }
 
-  void makeSchedules(OpBuilder &builder) {
-    for (bool train : {true, false}) {
-      SmallVector<Attribute> programs;
-      const auto program = [&](StringRef name) {
-        programs.push_back(
-            FlatSymbolRefAttr::get(&getContext(), ("step." + name).str()));
-        return static_cast<int32_t>(programs.size() - 1);
-      };
-      const int32_t prologue = program(train ? "prologue" : "prologue.eval");
-      const int32_t forward = program(train ? "forward" : "forward.eval");
-      SmallVector<int32_t> actions = {prologue, 0, 0};
-      const int32_t backward = train ? program("backward") : 0;
-      for (int32_t m = 0; m < microBatches; ++m) {
-        actions.append({forward, m, 0});
-        if (train) {
-          actions.append({backward, m, 0});
-        }
-      }
-      const SmallVector<StringRef, 2> last =
-          train ? SmallVector<StringRef, 2>{"reduce", "finish"}
-                : SmallVector<StringRef, 2>{"finish.eval"};
-      for (StringRef name : last) {
-        if (getOperation().lookupSymbol(("step." + name).str())) {
-          actions.append({program(name), 0, 0});
-        }
-      }
-      pipe::ScheduleOp::create(builder, model.getLoc(),
-                               train ? "train" : "eval", 0, microBatches,
-                               builder.getArrayAttr(programs), actions);
+  /// The program that starts, or ends, a transfer.
+  LogicalResult makeTransfer(OpBuilder &builder, const ScheduleAction &action,
+                             StringRef name) {
+    const bool forward = action.work == Work::Forward;
+    const bool sends =
+        action.op == ScheduleOp::Send || action.op == ScheduleOp::WaitSend;
+    const int64_t part = partOf(request, stage, action.chunk);
+    // Activations go up, gradients down.
+    const int64_t other = forward == sends ? part + 1 : part - 1;
+    const int64_t shift =
+        (stageOf(request, other) - stage + request.stages) % request.stages;
+    auto type = boundaryType(forward);
+    if (failed(type)) {
+      return failure();
     }
+    const char *const kernel = action.op == ScheduleOp::Send ? "send_start"
+                               : action.op == ScheduleOp::WaitSend ? "send_wait"
+                               : action.op == ScheduleOp::Receive
+                                   ? "receive_start"
+                                   : "receive_wait";
+    const std::string function = name.str() + ".launch";
+    auto body = exec::FunctionOp::create(builder, model.getLoc(), function,
+                                         StringAttr(), IntegerAttr(),
+                                         IntegerAttr(), IntegerAttr());
+    OpBuilder inner = OpBuilder::atBlockEnd(&body.getBody().emplaceBlock());
+    Value buffer =
+        exec::ArgumentOp::create(inner, model.getLoc(),
+                                 exec::BufferType::get(dist::localType(
+                                     *type, dist::meshOf(getOperation()))),
+                                 0);
+    exec::LaunchOp::create(
+        inner, model.getLoc(), kernel, buffer,
+        inner.getDenseI64ArrayAttr(
+            {static_cast<int64_t>(forward ? StageGroup::Activations
+                                          : StageGroup::Gradients),
+             shift}),
+        DenseF64ArrayAttr(), DenseI64ArrayAttr());
+    ProgramBuilder program(builder, model.getLoc(), name,
+                           pipe::ActionKind::Transfer,
+                           partAttr(builder, sends ? part : other));
+    program.call(function, program.boundary(*type), {});
+    return success();
+  }
+
+  /// The type of what goes between stages: one for all parts.
+  FailureOr<RankedTensorType> boundaryType(bool forward) {
+    RankedTensorType common;
+    for (Operation &op : model.getBody().front()) {
+      Value value;
+      if (auto send = dyn_cast<tfm::SendOp>(op)) {
+        value = send.getValue();
+      } else if (auto receive = dyn_cast<tfm::ReceiveOp>(op)) {
+        value = receive.getResult();
+      } else {
+        continue;
+      }
+      const RankedTensorType type =
+          forward ? tfm::tensor(value) : tfm::gradientType(value);
+      if (dist::layoutIn(type).partial != 0) {
+        return op.emitError() << "is a sum, " << type
+                              << "; reduce it before it goes to another stage";
+      }
+      if (common && common != type) {
+        return op.emitError() << "is " << type << ", at another boundary "
+                              << common << "; all have to be of one type";
+      }
+      common = type;
+    }
+    return common;
+  }
+
+  LogicalResult makeSchedule(OpBuilder &builder, bool train) {
+    SmallVector<Attribute> programs;
+    llvm::StringMap<int32_t> numbers;
+    const auto number = [&](StringRef name) {
+      const auto [it, fresh] =
+          numbers.try_emplace(name, static_cast<int32_t>(programs.size()));
+      if (fresh) {
+        programs.push_back(FlatSymbolRefAttr::get(&getContext(), name));
+      }
+      return it->second;
+    };
+    SmallVector<int32_t> actions = {
+        number(train ? "step.prologue" : "step.prologue.eval"), 0, 0, 0};
+    PipelineRequest own = request;
+    own.train = train;
+    auto solved = mega::makeSchedule(own);
+    if (!solved.isOk()) {
+      return model.emitError() << solved.status().message();
+    }
+    for (const ScheduleAction &action :
+         solved->stages[static_cast<size_t>(stage)]) {
+      const std::string name = programName(own, action);
+      if (action.op != ScheduleOp::Run && !getOperation().lookupSymbol(name) &&
+          failed(makeTransfer(builder, action, name))) {
+        return failure();
+      }
+      actions.append({number(name), action.microBatch, std::max(action.slot, 0),
+                      std::max(action.buffer, 0)});
+    }
+    for (const std::string &name : ending) {
+      actions.append({number(name), 0, 0, 0});
+    }
+    pipe::ScheduleOp::create(builder, model.getLoc(), train ? "train" : "eval",
+                             stage, microBatches,
+                             builder.getArrayAttr(programs), actions);
+    return success();
   }
 
   /// The smallest table the ids of `input` index, in any block of a cycle.
@@ -470,6 +685,10 @@ struct EmitSchedulePass : mega::impl::EmitScheduleBase<EmitSchedulePass> {
   }
 
   tfm::ModelOp model;
+  PipelineRequest request{};
+  int64_t stage = 0;
+  /// Programs at the end of the step in hand.
+  std::vector<std::string> ending;
 };
 
 } // namespace

@@ -1,6 +1,7 @@
 //===- ModuleState.cpp - Parameters, counters, constants ------------------===//
 #include "dialects/pipe/Pipe.h"
 #include "passes/FunctionLowering.h"
+#include "runtime/plan/PlanLayouts.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -38,6 +39,11 @@ static dist::LayoutAttr bucketLayout(tfm::BucketOp bucket) {
 
 ModuleState::ModuleState(ModuleOp module)
     : module(module), mesh_(dist::meshOf(module)) {
+  if (mesh_.size(mega::Axis::Pp) > 1) {
+    // StageGroup.h.
+    const auto pp = mega::Axis::Pp;
+    groups = {{pp}, {pp}, {pp}, {static_cast<mega::Axis>(kTieAxis)}};
+  }
   for (auto bucket : module.getOps<tfm::BucketOp>()) {
     for (auto member : bucket.getBody().front().getOps<tfm::MemberOp>()) {
       const auto first = static_cast<int64_t>(member.getOffset());
@@ -173,10 +179,11 @@ void ModuleState::emitSetup(OpBuilder &builder) {
   }
   auto program = pipe::ProgramOp::create(
       builder, loc, builder.getStringAttr("step.setup"),
-      pipe::ActionKindAttr::get(builder.getContext(), pipe::ActionKind::Setup));
+      pipe::ActionKindAttr::get(builder.getContext(), pipe::ActionKind::Setup),
+      IntegerAttr());
   OpBuilder body = OpBuilder::atBlockEnd(&program.getBody().emplaceBlock());
   pipe::CallOp::create(body, loc, TypeRange(), "setup", ValueRange(), 0, 0, 1,
-                       false, DenseI64ArrayAttr());
+                       false, DenseI64ArrayAttr(), IntegerAttr());
 }
 
 void ModuleState::emitCounters(OpBuilder &builder) {

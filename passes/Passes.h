@@ -38,6 +38,15 @@ struct CompileOptions {
   bool forbidImplicitReshard = false;
   /// Optimizer states: 0 whole on every replica, 1 cut over dp.
   int64_t zero = 0;
+  /// Stages of the pipeline, and chunks of each.
+  int64_t pp = 1;
+  int64_t vpp = 1;
+  /// 1f1b, gpipe, interleaved or zero-bubble; empty: by `vpp`.
+  std::string schedule = {};
+  /// The parts, as in `E 3L | 4L H`; empty: balanced.
+  std::string stages = {};
+  /// Of the phases that compile one stage.
+  int64_t stage = 0;
 
   /// Rows of one micro-batch of all replicas.
   int64_t batch() const { return microBatch * dp; }
@@ -48,6 +57,8 @@ struct CompileOptions {
 struct Phase {
   llvm::StringRef name;
   void (*build)(mlir::OpPassManager &, const CompileOptions &);
+  /// Compiles CompileOptions.stage, on a module of its own.
+  bool ofStage = false;
 };
 /// All phases, in order.
 llvm::ArrayRef<Phase> phases();

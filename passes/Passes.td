@@ -76,7 +76,8 @@ def AnnotateLayouts : Pass<"mega-annotate-layouts", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"tp", "tp", "int64_t", "1", "tensor-parallel degree">,
-    Option<"dp", "dp", "int64_t", "1", "data-parallel degree">];
+    Option<"dp", "dp", "int64_t", "1", "data-parallel degree">,
+    Option<"pp", "pp", "int64_t", "1", "stages of the pipeline">];
 }
 
 def InsertCollectives : Pass<"mega-insert-collectives", "::mlir::ModuleOp"> {
@@ -163,6 +164,28 @@ def Differentiate : Pass<"mega-differentiate", "::mlir::ModuleOp"> {
 // state
 //===----------------------------------------------------------------------===//
 
+def PartitionPipeline : Pass<"mega-partition-pipeline", "::mlir::ModuleOp"> {
+  let dependentDialects = ["::mega::tfm::TfmDialect"];
+  let summary = "Leaves one stage of the model";
+  let description = [{
+    Cuts the applications of the model into `pp` times `vpp` parts, so that the
+    most expensive one is as cheap as possible, or as `stages` says. A unit is
+    one application of a block; none is divided. Stage `stage` keeps its parts
+    in model order, each from the tfm.receive of its first activation to the
+    tfm.send of its last, with their numbers in the whole model. Parameters that
+    the first and the last stage share are marked `tied`; inputs and loss terms
+    are on every stage. Functions and blocks of other stages go.
+  }];
+  let options = [
+    Option<"pp", "pp", "int64_t", "1", "stages">,
+    Option<"vpp", "vpp", "int64_t", "1", "chunks of a stage">,
+    Option<"stage", "stage", "int64_t", "0", "the stage to keep">,
+    Option<"schedule", "schedule", "std::string", "\"\"",
+           "1f1b, gpipe, interleaved or zero-bubble">,
+    Option<"stages", "stages", "std::string", "\"\"",
+           "the parts, as in E 3L | 4L H">];
+}
+
 def ShardState : Pass<"mega-shard-state", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mega::dist::DistDialect"];
   let summary = "Puts parameters into buckets and makes the step's end";
@@ -202,14 +225,20 @@ def EmitSchedule : Pass<"mega-emit-schedule", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mega::exec::ExecDialect", "::mega::pipe::PipeDialect"];
   let summary = "Turns the model into programs and a schedule";
   let description = [{
-    One stage: forward and backward of every micro-batch in turn, between the
-    step's prologue and its finish, as entry point `@train`; `@eval` only runs
-    forwards. The prologue zeroes gradients and sums and turns the label count
+    Forward and backward of every micro-batch, between the step's prologue and
+    its finish, as entry point `@train`; `@eval` only runs forwards. With one
+    stage each in turn; in a pipeline as the schedule says, with the transfers
+    of activations and gradients that it needs. The prologue zeroes gradients and sums and turns the label count
     of the whole global batch into the seed of the backward. Numbers the
     applications through the model. Afterwards tfm.model and tfm.block are gone.
   }];
-  let options = [Option<"microBatches", "micro-batches", "int64_t", "1",
-                        "micro-batches of one step">];
+  let options = [
+    Option<"microBatches", "micro-batches", "int64_t", "1",
+           "micro-batches of one step">,
+    Option<"pp", "pp", "int64_t", "1", "stages">,
+    Option<"vpp", "vpp", "int64_t", "1", "chunks of a stage">,
+    Option<"schedule", "schedule", "std::string", "\"\"",
+           "1f1b, gpipe, interleaved or zero-bubble">];
 }
 
 //===----------------------------------------------------------------------===//

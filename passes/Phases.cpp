@@ -18,7 +18,7 @@ static void buildModel(OpPassManager &pm, const CompileOptions &options) {
 }
 
 static void buildShard(OpPassManager &pm, const CompileOptions &options) {
-  pm.addPass(createAnnotateLayouts({options.tp, options.dp}));
+  pm.addPass(createAnnotateLayouts({options.tp, options.dp, options.pp}));
   pm.addPass(createInsertCollectives(
       {options.sequenceParallel, options.forbidImplicitReshard}));
   pm.addPass(createGroupLinears());
@@ -34,13 +34,21 @@ static void buildDifferentiate(OpPassManager &pm,
   pm.addPass(createVerifyLayouts());
 }
 
+static void buildPartition(OpPassManager &pm, const CompileOptions &options) {
+  if (options.pp > 1) {
+    pm.addPass(createPartitionPipeline({options.pp, options.vpp, options.stage,
+                                        options.schedule, options.stages}));
+  }
+}
+
 static void buildState(OpPassManager &pm, const CompileOptions &options) {
   pm.addPass(createShardState({options.zero}));
   pm.addPass(createVerifyState());
 }
 
 static void buildSchedule(OpPassManager &pm, const CompileOptions &options) {
-  pm.addPass(createEmitSchedule({options.microBatches}));
+  pm.addPass(createEmitSchedule(
+      {options.microBatches, options.pp, options.vpp, options.schedule}));
 }
 
 static void buildLower(OpPassManager &pm, const CompileOptions &) {
@@ -54,9 +62,10 @@ ArrayRef<Phase> mega::phases() {
       {"model", buildModel},
       {"shard", buildShard},
       {"differentiate", buildDifferentiate},
-      {"state", buildState},
-      {"schedule", buildSchedule},
-      {"lower", buildLower},
+      {"partition", buildPartition, true},
+      {"state", buildState, true},
+      {"schedule", buildSchedule, true},
+      {"lower", buildLower, true},
   };
   return list;
 }
@@ -89,6 +98,17 @@ struct PhaseOptions : PassPipelineOptions<PhaseOptions> {
                       llvm::cl::init(false)};
   Option<int64_t> zero{*this, "zero", llvm::cl::desc("0 or 1"),
                        llvm::cl::init(0)};
+  Option<int64_t> pp{*this, "pp", llvm::cl::desc("stages of the pipeline"),
+                     llvm::cl::init(1)};
+  Option<int64_t> vpp{*this, "vpp", llvm::cl::desc("chunks of a stage"),
+                      llvm::cl::init(1)};
+  Option<std::string> schedule{
+      *this, "schedule",
+      llvm::cl::desc("1f1b, gpipe, interleaved or zero-bubble")};
+  Option<std::string> stages{*this, "stages",
+                             llvm::cl::desc("the parts, as in E 3L | 4L H")};
+  Option<int64_t> stage{*this, "stage", llvm::cl::desc("the stage to compile"),
+                        llvm::cl::init(0)};
 };
 } // namespace
 
@@ -98,10 +118,11 @@ void mega::registerPhases() {
         ("mega-phase-" + phase.name).str(),
         ("the " + phase.name + " phase").str(),
         [build = phase.build](OpPassManager &pm, const PhaseOptions &options) {
-          build(pm,
-                {options.sequence, options.batch, options.microBatches,
-                 options.precision, options.recompute, options.tp, options.dp,
-                 options.sequenceParallel, options.forbid, options.zero});
+          build(pm, {options.sequence, options.batch, options.microBatches,
+                     options.precision, options.recompute, options.tp,
+                     options.dp, options.sequenceParallel, options.forbid,
+                     options.zero, options.pp, options.vpp, options.schedule,
+                     options.stages, options.stage});
         });
   }
 }

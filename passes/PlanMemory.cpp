@@ -71,8 +71,12 @@ struct PlanMemoryPass : mega::impl::PlanMemoryBase<PlanMemoryPass> {
 
     OpBuilder out = OpBuilder::atBlockEnd(module.getBody());
     const auto region = [&](StringRef name, exec::Part part, int64_t bytes,
-                            int64_t copies = 1) {
-      exec::RegionOp::create(out, module.getLoc(), name, part, bytes, copies);
+                            int64_t copies = 1, int64_t slot = 0) {
+      exec::RegionOp::create(
+          out, module.getLoc(), builder.getStringAttr(name),
+          exec::PartAttr::get(&getContext(), part),
+          builder.getI64IntegerAttr(bytes), builder.getI64IntegerAttr(copies),
+          slot > 0 ? builder.getI64IntegerAttr(slot) : IntegerAttr());
     };
     int64_t elements = 0;
     int64_t owned = 0;
@@ -98,9 +102,14 @@ struct PlanMemoryPass : mega::impl::PlanMemoryBase<PlanMemoryPass> {
     }
     region("constants", exec::Part::State, constantBytes(module));
     region("counters", exec::Part::State, counterBytes(module));
+    const auto [slots, buffers] = lastPlaces(module);
     for (const auto &[block, frame] : frames) {
+      const int64_t slot = frame * framesOf(module, block.getValue());
       region(("saved." + block.getValue()).str(), exec::Part::Pool,
-             frame * framesOf(module, block.getValue()));
+             slot * (slots + 1), 1, slot);
+    }
+    if (const int64_t bytes = boundaryBytes(module); bytes > 0) {
+      region("boundary", exec::Part::Boundary, bytes * (buffers + 1), 1, bytes);
     }
     region("carry", exec::Part::Carry, carry);
     region("scratch", exec::Part::Scratch, scratch);
@@ -128,12 +137,60 @@ struct PlanMemoryPass : mega::impl::PlanMemoryBase<PlanMemoryPass> {
     return packing.bytes;
   }
 
+  /// The largest slot and the largest buffer between stages of any action.
+  std::pair<int64_t, int64_t> lastPlaces(ModuleOp module) {
+    int64_t slot = 0;
+    int64_t buffer = 0;
+    for (auto schedule : module.getOps<pipe::ScheduleOp>()) {
+      const ArrayRef<int32_t> actions = schedule.getActions();
+      for (size_t i = 0; i + 3 < actions.size(); i += 4) {
+        slot = std::max<int64_t>(slot, actions[i + 2]);
+        buffer = std::max<int64_t>(buffer, actions[i + 3]);
+      }
+    }
+    return {slot, buffer};
+  }
+
+  /// Of one buffer between stages.
+  int64_t boundaryBytes(ModuleOp module) {
+    int64_t bytes = 0;
+    module.walk([&](Operation *op) {
+      Type type;
+      if (auto boundary = dyn_cast<pipe::BoundaryOp>(op)) {
+        type = boundary.getResult().getType();
+      } else if (auto leave = dyn_cast<pipe::LeaveOp>(op)) {
+        type = leave.getValue().getType();
+      } else {
+        return;
+      }
+      bytes = std::max(
+          bytes,
+          align(exec::BufferType::get(cast<RankedTensorType>(type)).bytes()));
+    });
+    return bytes;
+  }
+
   /// Results of calls live from their call to their last reader; one that
-  /// takes over an operand's memory continues that.
+  /// takes over an operand's memory continues that. What leaves in the buffer
+  /// between stages, and what came there, is in that.
   int64_t planCarry(pipe::ProgramOp program) {
     const Positions positions = numberOps(program.getBody().front());
+    constexpr size_t kBoundary = std::numeric_limits<size_t>::max();
     llvm::DenseMap<Value, size_t> itemOf;
     std::vector<PackItem> items;
+    for (auto boundary : program.getBody().front().getOps<pipe::BoundaryOp>()) {
+      itemOf[boundary.getResult()] = kBoundary;
+    }
+    // Back from what leaves to where its memory comes from.
+    for (auto leave : program.getBody().front().getOps<pipe::LeaveOp>()) {
+      for (Value value = leave.getValue(); value;) {
+        itemOf[value] = kBoundary;
+        auto call = value.getDefiningOp<pipe::CallOp>();
+        const auto number = call ? cast<OpResult>(value).getResultNumber() : 0u;
+        value = call && call.takesOver(number) ? call.getArguments()[number]
+                                               : Value();
+      }
+    }
     const auto readersEnd = [&](Value value) {
       int64_t last = positions.lookup(value.getDefiningOp());
       for (Operation *user : value.getUsers()) {
@@ -152,8 +209,14 @@ struct PlanMemoryPass : mega::impl::PlanMemoryBase<PlanMemoryPass> {
             signalPassFailure();
             return 0;
           }
-          itemOf[result] = it->second;
-          items[it->second].last = readersEnd(result);
+          const size_t item = it->second;
+          itemOf[result] = item;
+          if (item != kBoundary) {
+            items[item].last = readersEnd(result);
+          }
+          continue;
+        }
+        if (itemOf.contains(result)) {
           continue;
         }
         itemOf[result] = items.size();
@@ -167,7 +230,8 @@ struct PlanMemoryPass : mega::impl::PlanMemoryBase<PlanMemoryPass> {
     for (auto call : program.getBody().front().getOps<pipe::CallOp>()) {
       SmallVector<int64_t> offsets;
       for (Value result : call.getResults()) {
-        offsets.push_back(packing.offsets[itemOf.lookup(result)]);
+        const size_t item = itemOf.lookup(result);
+        offsets.push_back(item == kBoundary ? -1 : packing.offsets[item]);
       }
       if (!offsets.empty()) {
         call.setCarry(offsets);
@@ -202,7 +266,7 @@ struct PlanMemoryPass : mega::impl::PlanMemoryBase<PlanMemoryPass> {
     module.walk([&](pipe::CallOp call) {
       auto function = module.lookupSymbol<exec::FunctionOp>(call.getCallee());
       if (function && function.getBlock() == block) {
-        frames = std::max(frames, static_cast<int64_t>(call.getInstance()) +
+        frames = std::max(frames, call.firstFrame() +
                                       static_cast<int64_t>(call.getCount()));
       }
     });

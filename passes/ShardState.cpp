@@ -7,6 +7,7 @@
 #include "dialects/tfm/Tfm.h"
 #include "passes/Applications.h"
 #include "passes/Passes.h"
+#include "passes/Pipeline.h"
 
 #include "llvm/Support/MathExtras.h"
 #include "mlir/IR/Builders.h"
@@ -65,11 +66,14 @@ struct BucketKey {
   /// The axes that cut the parameters, and those over which gradients are sums.
   Axes cut;
   Axes partial;
+  /// Whether the first and the last stage both have them.
+  bool tied = false;
 
-  static BucketKey of(RankedTensorType type) {
+  static BucketKey of(RankedTensorType type, bool tied = false) {
     const Layout layout = dist::layoutIn(type);
     return {type.getRank() < 2, type.getElementType().isBF16(),
-            axesIn(layout, State::Shard), axesIn(layout, State::Replicated)};
+            axesIn(layout, State::Shard), axesIn(layout, State::Replicated),
+            tied};
   }
   auto operator<=>(const BucketKey &) const = default;
 
@@ -92,6 +96,7 @@ struct BucketKey {
     };
     append("_cut", cut);
     append("_sum", partial & ~Axes{mega::bit(mega::Axis::Dp)});
+    text += tied ? "_tied" : "";
     return text;
   }
 };
@@ -199,8 +204,12 @@ struct ShardStatePass : mega::impl::ShardStateBase<ShardStatePass> {
       model.emitError() << "has no parameters";
       return signalPassFailure();
     }
-    if (failed(makeReduce(builder, gradients)) ||
-        failed(makeFinish(builder, gradients))) {
+    if (failed(makeReduce(builder, gradients))) {
+      return signalPassFailure();
+    }
+    makeTie(builder, gradients);
+    if (failed(makeFinish(builder, gradients, mesh.size(mega::Axis::Pp) > 1,
+                          stageOf(module) > 0))) {
       signalPassFailure();
     }
   }
@@ -228,7 +237,7 @@ private:
       }
       shared.setType(type->clone(Float32Type::get(&getContext())));
       sharedTypes[shared] = *type;
-      keys.insert(BucketKey::of(*type));
+      keys.insert(BucketKey::of(*type, shared.getTied()));
     }
     for (BlockOp block : applications.blocks()) {
       for (const Item &item : itemsOf(block)) {
@@ -271,7 +280,7 @@ private:
     int64_t next = start;
     for (auto shared : module.getOps<SharedOp>()) {
       const RankedTensorType type = sharedTypes[shared];
-      if (BucketKey::of(type) == key) {
+      if (BucketKey::of(type, shared.getTied()) == key) {
         makeMember(inner, shared, builder.getStringAttr(""),
                    shared.getSymNameAttr(), next, type, {""}, {0, 0, 1});
         next = align(next + localElements(type));
@@ -363,7 +372,7 @@ private:
     for (const Gradient &gradient : gradients) {
       byCut[gradient.cut()].push_back(gradient.value);
     }
-    const auto scalar = [&](Axes partial) {
+    const auto partialScalar = [&](Axes partial) {
       Layout layout;
       layout.partial = static_cast<uint8_t>(partial);
       return RankedTensorType::get(
@@ -375,7 +384,7 @@ private:
     const auto reduceTo = [&](Axes axes) {
       if (open != axes) {
         total = dist::createConversion(builder, loc, total,
-                                       dist::layoutOf(scalar(axes)));
+                                       dist::layoutOf(partialScalar(axes)));
       }
       open = axes;
     };
@@ -384,7 +393,8 @@ private:
         reduceTo(cut);
       }
       open = cut;
-      total = SumSquaresOp::create(builder, loc, scalar(cut), values, total);
+      total =
+          SumSquaresOp::create(builder, loc, partialScalar(cut), values, total);
     }
     reduceTo(0);
     return total;
@@ -428,25 +438,91 @@ private:
     return success();
   }
 
-  LogicalResult makeFinish(OpBuilder &builder,
-                           MutableArrayRef<Gradient> gradients) {
+  /// The function `tie`: both stages that have a parameter end up with its
+  /// whole gradient.
+  void makeTie(OpBuilder &builder, MutableArrayRef<Gradient> gradients) {
+    std::optional<OpBuilder> inner;
     const Location loc = gradients.front().bucket.getLoc();
+    for (Gradient &gradient : gradients) {
+      if (!gradient.key.tied) {
+        continue;
+      }
+      if (!inner) {
+        inner = makeFunction(builder, loc, "tie");
+      }
+      Value own = BucketGradientOp::create(*inner, loc, gradient.type,
+                                           nameOf(gradient.bucket));
+      Value sum =
+          SumStagesOp::create(*inner, loc, own.getType(), own, /*tie=*/true);
+      StoreGradientOp::create(*inner, loc, nameOf(gradient.bucket), sum);
+    }
+    if (inner) {
+      ReturnOp::create(*inner, loc, ValueRange());
+    }
+  }
+
+  RankedTensorType scalar(Type element) {
+    return RankedTensorType::get(
+        {}, element, dist::LayoutAttr::get(&getContext(), Layout()));
+  }
+
+  /// Records the norm. In a pipeline, of what this stage has, as the function
+  /// `norm`; a tied parameter counts on the first stage.
+  LogicalResult makeNorm(OpBuilder &builder,
+                         MutableArrayRef<Gradient> gradients, bool counted) {
+    const Location loc = gradients.front().bucket.getLoc();
+    SmallVector<Gradient> own;
+    for (Gradient &gradient : gradients) {
+      if (gradient.key.tied && counted) {
+        continue;
+      }
+      // As @reduce leaves it.
+      gradient.value = BucketGradientOp::create(builder, loc, gradient.type,
+                                                nameOf(gradient.bucket));
+      own.push_back(gradient);
+    }
+    if (own.empty()) {
+      ZeroCounterOp::create(builder, loc, "gradient_square_sum");
+      return success();
+    }
+    Value squares = normOf(builder, loc, own);
+    if (!squares) {
+      return failure();
+    }
+    RecordOp::create(builder, loc, "gradient_square_sum", squares, false);
+    return success();
+  }
+
+  LogicalResult makeFinish(OpBuilder &builder,
+                           MutableArrayRef<Gradient> gradients, bool pipeline,
+                           bool counted) {
+    const Location loc = gradients.front().bucket.getLoc();
+    if (pipeline) {
+      OpBuilder norm = makeFunction(builder, loc, "norm");
+      if (failed(makeNorm(norm, gradients, counted))) {
+        return failure();
+      }
+      ReturnOp::create(norm, loc, ValueRange());
+    }
     OpBuilder inner = makeFunction(builder, loc, "finish");
     for (Gradient &gradient : gradients) {
       // As @reduce leaves it.
       gradient.value = BucketGradientOp::create(inner, loc, gradient.type,
                                                 nameOf(gradient.bucket));
     }
-    Value squares = normOf(inner, loc, gradients);
-    if (!squares) {
-      return failure();
+    Value squares;
+    if (pipeline) {
+      squares = ReadCounterOp::create(inner, loc, scalar(builder.getF64Type()),
+                                      "gradient_square_sum");
+    } else {
+      squares = normOf(inner, loc, gradients);
+      if (!squares) {
+        return failure();
+      }
+      RecordOp::create(inner, loc, "gradient_square_sum", squares, false);
     }
-    RecordOp::create(inner, loc, "gradient_square_sum", squares, false);
-    Value scale = ClipScaleOp::create(
-        inner, loc,
-        RankedTensorType::get({}, builder.getF32Type(),
-                              dist::LayoutAttr::get(&getContext(), Layout())),
-        squares);
+    Value scale =
+        ClipScaleOp::create(inner, loc, scalar(builder.getF32Type()), squares);
     for (const Gradient &gradient : gradients) {
       AdamWOp::create(inner, loc, nameOf(gradient.bucket), gradient.value,
                       scale);

@@ -11,7 +11,7 @@ runtime=(libflatbuffers-dev flatbuffers-compiler libopenblas-serial-dev
   libxxhash-dev libsentencepiece-dev libpcre2-dev libutf8proc-dev libgloo-dev)
 tests=(libgtest-dev libgmock-dev clang-format-22 clang-tidy-22 clang-22
   libclang-rt-22-dev strace debootstrap binutils iproute2
-  python3 perl-doc)
+  python3 perl-doc chromium chromium-driver)
 
 wanted=("${compiler[@]}" "${runtime[@]}" "${tests[@]}")
 missing=()

@@ -17,7 +17,7 @@ config.test_exec_root = config.mega_test_dir
 
 llvm_config.use_default_substitutions()
 llvm_config.add_tool_substitutions(
-    ["mega-opt", "megac", "megart", "mega-data", "mega-lsp-server", "plan-mutants", "not", "split-file",
+    ["mega-opt", "megac", "megart", "mega-data", "mega-lsp-server", "plan-mutants", "write-report", "not", "split-file",
      ToolSubst("%python", f'"{sys.executable}"')],
     [config.mega_tools_dir, config.llvm_tools_dir])
 config.substitutions += [

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/dist/Dist.h"
+#include "runtime/plan/PlanLayouts.h"
 
 #include "mlir/IR/Builders.h"
 
@@ -16,6 +17,11 @@ ParseResult mega::dist::parseAxes(OpAsmParser &parser,
                                   DenseI32ArrayAttr &axes) {
   SmallVector<int32_t> numbers;
   if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Braces, [&] {
+        // No axis of a mesh: the first and the last stage.
+        if (succeeded(parser.parseOptionalKeyword("tie"))) {
+          numbers.push_back(kTieAxis);
+          return success();
+        }
         mega::Axis axis;
         if (parseAxis(parser, axis)) {
           return failure();
@@ -35,7 +41,8 @@ static std::string axesText(ArrayRef<int32_t> axes) {
     text += text.empty() ? "{" : ", ";
     text += axis >= 0 && axis < kAxisCount
                 ? mega::name(static_cast<mega::Axis>(axis))
-                : "?";
+            : axis == kTieAxis ? "tie"
+                               : "?";
   }
   return text.empty() ? "{}" : text + "}";
 }

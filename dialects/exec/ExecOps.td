@@ -142,16 +142,17 @@ def Exec_RegionOp : Exec_Op<"region"> {
   let summary = "One allocation of a rank";
   let description = [{
     Pools are named `saved.<block>`. `copies` are rotated through, step by step.
+    Of a pool, or of the buffers between stages, `slot` is one of them.
 
     ```mlir
     exec.region "scratch" part(scratch) bytes(65536) copies(1)
     ```
   }];
   let arguments = (ins StrAttr:$name, Exec_Part:$part, I64Attr:$bytes,
-                       I64Attr:$copies);
+                       I64Attr:$copies, OptionalAttr<I64Attr>:$slot);
   let assemblyFormat = [{
     $name `part` `(` $part `)` `bytes` `(` $bytes `)` `copies` `(` $copies `)`
-    attr-dict
+    (`slot` `(` $slot^ `)`)? attr-dict
   }];
 }
 

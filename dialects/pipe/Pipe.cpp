@@ -14,7 +14,8 @@ using namespace mega::pipe;
 #include "dialects/pipe/PipeDialect.cpp.inc"
 #include "dialects/pipe/PipeEnums.cpp.inc"
 
-/// `[@forward(0, 0), @backward(0, 0)]`: program, micro-batch, slot.
+/// `[@forward(0, 0), @backward(0, 0)]`: program, micro-batch, slot; `@f(0, 0,
+/// 1)`: and buffer.
 static ParseResult parseActions(OpAsmParser &parser, ArrayAttr &programs,
                                 DenseI32ArrayAttr &actions) {
   SmallVector<Attribute> names;
@@ -24,9 +25,15 @@ static ParseResult parseActions(OpAsmParser &parser, ArrayAttr &programs,
     StringAttr name;
     int32_t microBatch = 0;
     int32_t slot = 0;
+    int32_t buffer = 0;
     if (parser.parseSymbolName(name) || parser.parseLParen() ||
         parser.parseInteger(microBatch) || parser.parseComma() ||
-        parser.parseInteger(slot) || parser.parseRParen()) {
+        parser.parseInteger(slot)) {
+      return failure();
+    }
+    if ((succeeded(parser.parseOptionalComma()) &&
+         parser.parseInteger(buffer)) ||
+        parser.parseRParen()) {
       return failure();
     }
     const auto [it, inserted] =
@@ -34,7 +41,7 @@ static ParseResult parseActions(OpAsmParser &parser, ArrayAttr &programs,
     if (inserted) {
       names.push_back(FlatSymbolRefAttr::get(name));
     }
-    numbers.append({it->second, microBatch, slot});
+    numbers.append({it->second, microBatch, slot, buffer});
     return success();
   };
   if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, parseOne)) {
@@ -48,9 +55,13 @@ static ParseResult parseActions(OpAsmParser &parser, ArrayAttr &programs,
 static void printActions(OpAsmPrinter &printer, Operation *, ArrayAttr programs,
                          DenseI32ArrayAttr actions) {
   printer << "[";
-  for (int64_t i = 0; i + 2 < actions.size(); i += 3) {
+  for (int64_t i = 0; i + 3 < actions.size(); i += 4) {
     printer << (i == 0 ? "" : ", ") << programs[actions[i]] << "("
-            << actions[i + 1] << ", " << actions[i + 2] << ")";
+            << actions[i + 1] << ", " << actions[i + 2];
+    if (actions[i + 3] != 0) {
+      printer << ", " << actions[i + 3];
+    }
+    printer << ")";
   }
   printer << "]";
 }
@@ -113,10 +124,10 @@ LogicalResult ScheduleOp::verifySymbolUses(SymbolTableCollection &symbols) {
     }
   }
   const ArrayRef<int32_t> actions = getActions();
-  for (size_t i = 0; i + 2 < actions.size(); i += 3) {
+  for (size_t i = 0; i + 3 < actions.size(); i += 4) {
     if (actions[i + 1] < 0 ||
         actions[i + 1] >= static_cast<int64_t>(getMicroBatches())) {
-      return emitOpError() << "action " << i / 3 << " has micro-batch "
+      return emitOpError() << "action " << i / 4 << " has micro-batch "
                            << actions[i + 1] << " of "
                            << static_cast<int64_t>(getMicroBatches());
     }

@@ -124,6 +124,13 @@ template <typename... ConversionOps> void attach(MLIRContext *context) {
 
 } // namespace
 
+LogicalResult SumStagesOp::lowerToExec(ExecContext &context) {
+  context.launch(
+      Kernel::SumStages, {operandOf(getValue()), operandOf(getResult())},
+      {static_cast<int64_t>(getTie() ? StageGroup::Tie : StageGroup::Sums)});
+  return success();
+}
+
 void mega::tfm::attachConversionInterfaces(MLIRContext *context) {
   attach<dist::ReplicateOp, dist::AssumeInvariantOp, dist::SliceOp,
          dist::ToPartialOp, dist::AllGatherOp, dist::AllToAllOp,

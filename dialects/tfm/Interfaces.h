@@ -11,6 +11,7 @@
 #include "dialects/dist/Dist.h"
 #include "runtime/plan/Kernels.h"
 #include "runtime/plan/ShardingRule.h"
+#include "runtime/plan/StageGroup.h"
 
 #include "llvm/ADT/SmallVector.h"
 #include "mlir/IR/Builders.h"

@@ -188,8 +188,8 @@ LogicalResult ModelOp::verifyRegions() {
   llvm::StringSet<> inputs;
   llvm::StringSet<> terms;
   for (Operation &op : getBody().front()) {
-    if (!isa<InputOp, CallOp, RepeatOp, CountValidOp, LossTermOp, OutputOp>(
-            op)) {
+    if (!isa<InputOp, CallOp, RepeatOp, CountValidOp, LossTermOp, OutputOp,
+             ReceiveOp, SendOp, ElsewhereOp>(op)) {
       return op.emitOpError() << "cannot stand in a tfm.model; put it in a "
                                  "tfm.block and call that";
     }

@@ -63,7 +63,7 @@ BucketOp mega::tfm::bucketOfGradient(Value gradient) {
       return SymbolTable::lookupNearestSymbolFrom<BucketOp>(
           source, source.getBucketAttr());
     }
-    if (!isa<dist::DistDialect>(op->getDialect())) {
+    if (!isa<dist::DistDialect>(op->getDialect()) && !isa<SumStagesOp>(op)) {
       break;
     }
     gradient = op->getOperand(0);

@@ -8,6 +8,7 @@ def Tfm_SharedOp : Tfm_Op<"shared", [Symbol]> {
   let summary = "A parameter used by several blocks";
   let description = [{
     One tensor, one gradient, however many blocks use it: tied embeddings.
+    `tied`: the first and the last stage of the pipeline both have it.
 
     ```mlir
     tfm.shared @wte = "wte.weight" init(normal, 0.02) : tensor<257x64xf32>
@@ -15,9 +16,10 @@ def Tfm_SharedOp : Tfm_Op<"shared", [Symbol]> {
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$name,
                        Tfm_InitializerKind:$initializer, F64Attr:$value,
-                       TypeAttrOf<Tfm_Float>:$type);
+                       TypeAttrOf<Tfm_Float>:$type, UnitAttr:$tied);
   let assemblyFormat = [{
-    $sym_name `=` $name custom<Init>($initializer, $value) attr-dict `:` $type
+    $sym_name `=` $name custom<Init>($initializer, $value) (`tied` $tied^)?
+    attr-dict `:` $type
   }];
   let hasVerifier = 1;
 }
@@ -172,7 +174,8 @@ def Tfm_CallOp : Tfm_Op<"call", [
     DeclareOpInterfaceMethods<SymbolUserOpInterface>, HasParent<"ModelOp">]> {
   let summary = "Applies a block once";
   let description = [{
-    Parameters of the block get their plain names, without a prefix.
+    Parameters of the block get their plain names, without a prefix. In a stage
+    of a pipeline `application` is its number in the whole model.
 
     **Constraints**
     - (C1) the callee is a tfm.block with this signature.
@@ -190,7 +193,8 @@ def Tfm_CallOp : Tfm_Op<"call", [
     ```
   }];
   let arguments = (ins FlatSymbolRefAttr:$callee,
-                       Variadic<Tfm_Tensor>:$arguments);
+                       Variadic<Tfm_Tensor>:$arguments,
+                       OptionalAttr<I64Attr>:$application);
   let results = (outs Variadic<Tfm_Tensor>:$results);
   let assemblyFormat = [{
     $callee `(` $arguments `)` attr-dict `:`
@@ -206,7 +210,8 @@ def Tfm_RepeatOp : Tfm_Op<"repeat", [
     The results of one application are the first operands of the next; operands
     after `with` are the same for all. A cycle such as `[@sliding x5, @full]` is
     walked until `times` applications are done. Application i has the parameter
-    prefix `prefix.(from + i)`.
+    prefix `prefix.(from + i)`. In a stage of a pipeline `application` is the
+    number of the first in the whole model.
 
     **Constraints**
     - (R1) every block of the cycle takes the carried types, then the invariant
@@ -234,7 +239,8 @@ def Tfm_RepeatOp : Tfm_Op<"repeat", [
                        DenseI64ArrayAttr:$counts, I64Attr:$times,
                        Variadic<Tfm_Tensor>:$carried,
                        Variadic<Tfm_Tensor>:$invariants, StrAttr:$prefix,
-                       DefaultValuedAttr<I64Attr, "0">:$from);
+                       DefaultValuedAttr<I64Attr, "0">:$from,
+                       OptionalAttr<I64Attr>:$application);
   let results = (outs Variadic<Tfm_Tensor>:$results);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
@@ -242,6 +248,40 @@ def Tfm_RepeatOp : Tfm_Op<"repeat", [
     /// The block of application `index`, 0 <= index < times.
     ::mlir::FlatSymbolRefAttr blockOf(int64_t index);
   }];
+}
+
+def Tfm_ReceiveOp : Tfm_Op<"receive", [HasParent<"ModelOp">]> {
+  let summary = "The activation with which a part of the model begins";
+  let description = [{
+    The result of part `part - 1`, computed on another stage of the pipeline, or
+    by the chunk before on the same one.
+
+    ```mlir
+    tfm.model @m max_sequence(8) {
+      %x = tfm.receive part(1) : tensor<2x8x8xf32>
+      tfm.send %x part(1) : tensor<2x8x8xf32>
+    }
+    ```
+  }];
+  let arguments = (ins I64Attr:$part);
+  let results = (outs Tfm_Tensor:$result);
+  let assemblyFormat = "`part` `(` $part `)` attr-dict `:` type($result)";
+}
+
+def Tfm_SendOp : Tfm_Op<"send", [HasParent<"ModelOp">]> {
+  let summary = "The activation with which a part of the model ends";
+  let description = "What tfm.receive of the next part gets.";
+  let arguments = (ins Tfm_Tensor:$value, I64Attr:$part);
+  let assemblyFormat = "$value `part` `(` $part `)` attr-dict `:` type($value)";
+}
+
+def Tfm_ElsewhereOp : Tfm_Op<"elsewhere", [Pure, HasParent<"ModelOp">]> {
+  let summary = "A loss sum that another stage computes";
+  let description = [{
+    Every stage has every loss term: all report the same loss.
+  }];
+  let results = (outs Tfm_Tensor:$result);
+  let assemblyFormat = "attr-dict `:` type($result)";
 }
 
 def Tfm_CountValidOp : Tfm_Op<"count_valid", [

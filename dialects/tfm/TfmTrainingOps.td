@@ -683,6 +683,19 @@ def Tfm_ReadCounterOp : Tfm_StepOp<"read_counter", [Pure]> {
   let assemblyFormat = "$counter attr-dict `:` type($result)";
 }
 
+def Tfm_SumStagesOp : Tfm_StepOp<"sum_stages", [
+    Pure, AllTypesMatch<["value", "result"]>]> {
+  let summary = "The sum of a value over the stages of a pipeline";
+  let description = [{
+    Every stage has a summand of its own; layouts say nothing of it, because a
+    stage is a place and no axis of tensors. With `tie` over the first and the
+    last stage, which share a tied parameter.
+  }];
+  let arguments = (ins Tfm_Tensor:$value, UnitAttr:$tie);
+  let results = (outs Tfm_Tensor:$result);
+  let assemblyFormat = "$value (`tie` $tie^)? attr-dict `:` type($value)";
+}
+
 def Tfm_RoundWeightsOp : Tfm_StepOp<"round_weights"> {
   let summary = "Makes the copy of a bucket's parameters to compute with";
   let description = [{

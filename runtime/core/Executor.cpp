@@ -5,13 +5,15 @@
 
 namespace mega {
 
-void Executor::runLaunch(const Launch &launch, uint32_t run, uint32_t slot,
-                         uint32_t microBatch, const KernelContext &context) {
+void Executor::runLaunch(const Launch &launch, uint32_t run,
+                         const plan::Action &action,
+                         const KernelContext &context) {
   for (uint32_t i = 0; i < launch.operandCount; ++i) {
     const Operand &operand = operands[launch.firstOperand + i];
     std::byte *data = operand.base + run * operand.perRun +
-                      slot * operand.perSlot +
-                      microBatch * operand.perMicroBatch;
+                      action.slot() * operand.perSlot +
+                      action.buffer() * operand.perBuffer +
+                      action.micro_batch() * operand.perMicroBatch;
     if (operand.copies > 1) {
       data += static_cast<int64_t>(steps % operand.copies) * operand.perCopy;
     }
@@ -21,16 +23,16 @@ void Executor::runLaunch(const Launch &launch, uint32_t run, uint32_t slot,
                             launch.integers, launch.floats});
 }
 
-Status Executor::runProgram(uint32_t program, uint32_t slot,
-                            uint32_t microBatch, KernelContext &context) {
+Status Executor::runProgram(const plan::Action &action,
+                            KernelContext &context) {
+  const uint32_t program = action.program();
   for (uint32_t c = 0; c < programs[program].callCount; ++c) {
     const Call &call = calls[programs[program].firstCall + c];
     for (uint32_t i = 0; i < call.count; ++i) {
       const uint32_t run = call.reverse ? call.count - 1 - i : i;
       context.application = int64_t{call.firstApplication} + run;
       for (uint32_t l = 0; l < call.launchCount; ++l) {
-        runLaunch(launches[call.firstLaunch + l], run, slot, microBatch,
-                  context);
+        runLaunch(launches[call.firstLaunch + l], run, action, context);
         if (!groups.failure.isOk()) [[unlikely]] {
           return makeError(groups.failure.code(), "{}: {}",
                            describeLaunch(plan_, {program, c, l, 0}),
@@ -46,7 +48,7 @@ Status Executor::runSetup(const StepScalars &scalars) {
   KernelContext context{pool, scalars, 0, 0, &groups};
   for (uint32_t p = 0; p < programs.size(); ++p) {
     if (plan_.programs()->Get(p)->kind() == plan::ActionKind::Setup) {
-      MEGA_RETURN_IF_ERROR(runProgram(p, 0, 0, context));
+      MEGA_RETURN_IF_ERROR(runProgram(plan::Action(p, 0, 0, 0), context));
     }
   }
   return Status::ok();
@@ -65,15 +67,13 @@ Status Executor::runStep(uint32_t entryPoint, const StepScalars &scalars,
                          int64_t firstSample) {
   const plan::EntryPoint &entry = *plan_.entry_points()->Get(entryPoint);
   KernelContext context{pool, scalars, 0, 0, &groups};
-  const auto actions =
-      elements(entry.stages()->Get(static_cast<uint32_t>(stage))->actions());
+  const auto actions = elements(entry.stages()->Get(0)->actions());
   for (size_t a = 0; a < actions.size(); ++a) {
     action.store(static_cast<int64_t>(a), std::memory_order_relaxed);
     const plan::Action &each = actions[a];
     context.firstSample =
         firstSample + samplesBefore + each.micro_batch() * samplesPerMicroBatch;
-    MEGA_RETURN_IF_ERROR(
-        runProgram(each.program(), each.slot(), each.micro_batch(), context));
+    MEGA_RETURN_IF_ERROR(runProgram(each, context));
   }
   action.store(-1, std::memory_order_relaxed);
   ++steps;

@@ -129,6 +129,7 @@ public:
 
   const std::vector<ParameterState> &parameters() const { return parameters_; }
   const Memory &memory() const { return memory_; }
+  /// Of this rank's stage.
   const plan::Plan &plan() const { return plan_; }
   const Mesh &mesh() const { return mesh_; }
   /// Number of this rank in the mesh.
@@ -144,6 +145,8 @@ private:
     std::byte *base;
     int64_t perRun;
     int64_t perSlot;
+    /// Between stages, in place of perSlot.
+    int64_t perBuffer;
     int64_t perMicroBatch;
     /// Rotating regions: bytes between copies, and how many.
     int64_t perCopy;
@@ -184,10 +187,9 @@ private:
   resolveParameter(LogicalParameter info,
                    const std::vector<OptimizerRange> &ranges) const;
   View viewAt(const plan::Buffer *buffer) const;
-  Status runProgram(uint32_t program, uint32_t slot, uint32_t microBatch,
-                    KernelContext &context);
-  void runLaunch(const Launch &launch, uint32_t run, uint32_t slot,
-                 uint32_t microBatch, const KernelContext &context);
+  Status runProgram(const plan::Action &action, KernelContext &context);
+  void runLaunch(const Launch &launch, uint32_t run, const plan::Action &action,
+                 const KernelContext &context);
 
   const plan::Plan &plan_;
   Memory memory_;

@@ -18,6 +18,9 @@ namespace {
 /// Elements one task initialises; independent of the number of threads.
 constexpr int64_t kInitialChunk = int64_t{1} << 16;
 
+/// Room for transfers between stages at the beginning; a schedule has a few.
+constexpr size_t kMaxStartedTransfers = 64;
+
 InitialValue initialValue(const LogicalParameter &parameter) {
   switch (parameter.initializer) {
   case plan::Initializer::Zeros:
@@ -38,21 +41,24 @@ Executor::Executor(const plan::Plan &plan, Memory memory, ThreadPool &pool,
                    RankContext rank)
     : plan_(plan), memory_(std::move(memory)), pool(pool), mesh_(meshOf(plan)),
       rank_(rank.rank), stage(mesh_.coordinate(rank_, Axis::Pp)),
-      groups{rank.members, Status::ok()} {
+      groups{rank.members, Status::ok(), {}} {
   const int64_t rows = plan.micro_batch_size();
   samplesPerMicroBatch = rows * mesh_.size(Axis::Dp);
   samplesBefore = rows * mesh_.coordinate(rank_, Axis::Dp);
 }
 
 StatusOr<std::unique_ptr<Executor>>
-Executor::create(const LoadedPlan &plan, KernelLookup kernels, ThreadPool &pool,
-                 RankContext rank, std::optional<uint64_t> available) {
-  MEGA_ASSIGN_OR_RETURN(Memory memory,
-                        Memory::allocate(plan.root(), available));
+Executor::create(const LoadedPlan &loaded, KernelLookup kernels,
+                 ThreadPool &pool, RankContext rank,
+                 std::optional<uint64_t> available) {
+  const plan::Plan &plan = stagePlan(
+      loaded.root(), meshOf(loaded.root()).coordinate(rank.rank, Axis::Pp));
+  MEGA_ASSIGN_OR_RETURN(Memory memory, Memory::allocate(plan, available));
   std::unique_ptr<Executor> executor(
-      new Executor(plan.root(), std::move(memory), pool, rank));
+      new Executor(plan, std::move(memory), pool, rank));
   MEGA_RETURN_IF_ERROR(executor->resolve(kernels));
   executor->resolveState();
+  executor->groups.started.reserve(kMaxStartedTransfers);
   return executor;
 }
 
@@ -69,7 +75,9 @@ Executor::Operand Executor::resolveOperand(const plan::Program &program,
   operand.base =
       memory_.region(place.region) + place.offset + offsetOnRank(address);
   operand.perRun = argument ? 0 : buffer.per_instance() + buffer.per_frame();
-  operand.perSlot = address.per_slot();
+  const bool between = region.part() == plan::Part::Boundary;
+  operand.perSlot = between ? 0 : address.per_slot();
+  operand.perBuffer = between ? address.per_slot() : 0;
   operand.perMicroBatch = address.per_micro_batch();
   operand.perCopy = memory_.copyStride(place.region);
   operand.copies = region.copies();

@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 namespace mega {
 
@@ -64,6 +65,15 @@ struct RankGroups {
   /// By number of the group in the plan.
   std::span<const GroupMember> members;
   Status failure;
+  /// Transfers between stages that were started and not waited for: which
+  /// buffer, in which direction, as the communicator calls it.
+  struct Started {
+    const std::byte *data;
+    bool send;
+    uint32_t index;
+    uint32_t generation;
+  };
+  std::vector<Started> started;
 };
 
 struct KernelContext {

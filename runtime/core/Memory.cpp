@@ -46,25 +46,41 @@ std::optional<uint64_t> availableMemory() {
   return available;
 }
 
-Status Memory::checkAvailable(const plan::Plan &plan, int64_t ranks,
+Status Memory::checkAvailable(const plan::Plan &plan,
+                              std::span<const int64_t> stages,
                               std::optional<uint64_t> available) {
-  const uint64_t planned = allocatedBytes(plan);
-  const uint64_t needed = planned + plan.reserve_bytes();
-  // Not `ranks * needed`, which may exceed 64 bits.
-  if (!available || needed <= *available / static_cast<uint64_t>(ranks)) {
+  if (!available) {
+    return Status::ok();
+  }
+  // Together they may exceed 64 bits.
+  uint64_t left = *available;
+  uint64_t most = 0;
+  bool fits = true;
+  for (const int64_t stage : stages) {
+    const plan::Plan &own = stagePlan(plan, stage);
+    const uint64_t needed = allocatedBytes(own) + own.reserve_bytes();
+    most = std::max(most, needed);
+    fits &= needed <= left;
+    left -= std::min(left, needed);
+  }
+  if (fits) {
     return Status::ok();
   }
   return makeError(
       Code::Unavailable,
       "the plan needs {} bytes of memory ({} planned and {} in reserve){}, {} "
       "are available",
-      needed, planned, plan.reserve_bytes(),
-      ranks > 1 ? fmt::format(" on each of {} ranks", ranks) : "", *available);
+      most, most - plan.reserve_bytes(), plan.reserve_bytes(),
+      stages.size() > 1 ? fmt::format(" on each of {} ranks{}", stages.size(),
+                                      stageCount(plan) > 1 ? ", at most" : "")
+                        : "",
+      *available);
 }
 
 StatusOr<Memory> Memory::allocate(const plan::Plan &plan,
                                   std::optional<uint64_t> available) {
-  MEGA_RETURN_IF_ERROR(checkAvailable(plan, 1, available));
+  const int64_t own[] = {0};
+  MEGA_RETURN_IF_ERROR(checkAvailable(plan, own, available));
   const uint64_t planned = allocatedBytes(plan);
   Memory memory;
   for (uint32_t i = 0; i < length(plan.regions()); ++i) {

@@ -14,6 +14,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace mega {
@@ -24,11 +25,13 @@ std::optional<uint64_t> availableMemory();
 
 class Memory {
 public:
-  /// Code::Unavailable if `ranks` times planned memory and the plan's reserve
-  /// exceed `available` bytes.
-  static Status checkAvailable(const plan::Plan &plan, int64_t ranks,
+  /// Code::Unavailable if planned memory and the plan's reserve, of a rank on
+  /// each of `stages`, exceed `available` bytes.
+  static Status checkAvailable(const plan::Plan &plan,
+                               std::span<const int64_t> stages,
                                std::optional<uint64_t> available);
-  /// As checkAvailable for one rank, before anything is allocated.
+  /// Of a rank of the stage that `plan` is for. As checkAvailable, before
+  /// anything is allocated.
   static StatusOr<Memory> allocate(const plan::Plan &plan,
                                    std::optional<uint64_t> available);
 

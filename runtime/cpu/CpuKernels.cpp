@@ -60,6 +60,11 @@ constexpr KernelFunction kFunctions[] = {
     cpu::reduceScatter,
     cpu::slice,
     cpu::toPartial,
+    cpu::sendStart,
+    cpu::sendWait,
+    cpu::receiveStart,
+    cpu::receiveWait,
+    cpu::sumStages,
 };
 static_assert(std::size(kFunctions) == kKernelCount);
 } // namespace

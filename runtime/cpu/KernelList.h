@@ -58,6 +58,11 @@ void allGather(const KernelContext &ctx, const KernelArguments &args);
 void reduceScatter(const KernelContext &ctx, const KernelArguments &args);
 void slice(const KernelContext &ctx, const KernelArguments &args);
 void toPartial(const KernelContext &ctx, const KernelArguments &args);
+void sendStart(const KernelContext &ctx, const KernelArguments &args);
+void sendWait(const KernelContext &ctx, const KernelArguments &args);
+void receiveStart(const KernelContext &ctx, const KernelArguments &args);
+void receiveWait(const KernelContext &ctx, const KernelArguments &args);
+void sumStages(const KernelContext &ctx, const KernelArguments &args);
 
 } // namespace mega::cpu
 

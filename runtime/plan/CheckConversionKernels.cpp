@@ -1,4 +1,5 @@
-//===- CheckConversionKernels.cpp - Conversions between layouts -----------===//
+//===- CheckConversionKernels.cpp - Conversions, transfers
+//-----------------===//
 #include "runtime/plan/KernelChecks.h"
 #include "runtime/plan/KernelExpect.h"
 #include "runtime/plan/Layout.h"
@@ -71,6 +72,17 @@ Status toPartial(Signature s) {
   }
   MEGA_RETURN_IF_ERROR(expectMoved(s));
   MEGA_RETURN_IF_ERROR(expectRange("dim", s.integers[1], -1, -1));
+  return expectSameShape(s, {0, 1});
+}
+
+Status transfer(Signature s) {
+  MEGA_RETURN_IF_ERROR(expectContiguous(s, {0}));
+  MEGA_RETURN_IF_ERROR(expectRange("group", s.integers[0], 0, 255));
+  return expectRange("shift", s.integers[1], 1, (1 << 20) - 1);
+}
+
+Status sumStages(Signature s) {
+  MEGA_RETURN_IF_ERROR(expectMoved(s));
   return expectSameShape(s, {0, 1});
 }
 

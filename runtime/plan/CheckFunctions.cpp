@@ -106,6 +106,9 @@ Status checkOneLaunch(const plan::Plan &plan, const plan::Function &function,
     if (isConversion(kernel)) {
       MEGA_RETURN_IF_ERROR_CONTEXT(
           checkConversionGroup(plan, kernel, signature), "{}", spec.name);
+    } else if (isBetweenStages(kernel)) {
+      MEGA_RETURN_IF_ERROR_CONTEXT(checkStageGroup(plan, kernel, signature),
+                                   "{}", spec.name);
     }
   }
   return Status::ok();

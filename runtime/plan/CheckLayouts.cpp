@@ -1,6 +1,7 @@
 //===- CheckLayouts.cpp - Layouts, groups, what depends on the rank -------===//
 #include "runtime/plan/PlanCheck.h"
 #include "runtime/plan/PlanLayouts.h"
+#include "runtime/plan/StageGroup.h"
 
 #include <algorithm>
 #include <set>
@@ -84,7 +85,37 @@ Status checkLayout(const Mesh &mesh, const plan::Layout &layout) {
 Status checkGroup(const Mesh &mesh, const plan::Group &group) {
   MEGA_RETURN_IF_ERROR(
       checkRange("count of axes", group.count(), 1, kAxisCount));
+  if (isBetweenStages(group)) {
+    MEGA_RETURN_IF_ERROR(
+        checkRange("count of axes with stages", group.count(), 1, 1));
+    for (uint16_t i = 1; i < group.axes()->size(); ++i) {
+      MEGA_RETURN_IF_ERROR(
+          checkRange("unused axis", group.axes()->Get(i), 0, 0));
+    }
+    return mesh.size(Axis::Pp) > 1
+               ? Status::ok()
+               : badInput("its members are stages, and the plan has one");
+  }
   return checkAxes(mesh, *group.axes(), group.count());
+}
+
+/// Those of StageGroup.h first, and no others between stages.
+Status checkStageGroups(const Mesh &mesh, std::span<const plan::Group> groups) {
+  const int64_t expected = mesh.size(Axis::Pp) > 1 ? kStageGroups : 0;
+  for (int64_t i = 0; i < std::max(std::ssize(groups), expected); ++i) {
+    const uint8_t axis = i == static_cast<int64_t>(StageGroup::Tie)
+                             ? kTieAxis
+                             : static_cast<uint8_t>(Axis::Pp);
+    const bool is = i < std::ssize(groups) &&
+                    isBetweenStages(groups[static_cast<size_t>(i)]);
+    if (is != (i < expected) ||
+        (is && groups[static_cast<size_t>(i)].axes()->Get(0) != axis)) {
+      return badInput("group {} is {}over stages, expected {}", i,
+                      is ? "" : "not ",
+                      i < expected ? groupAxisName(axis) : "another");
+    }
+  }
+  return Status::ok();
 }
 
 } // namespace
@@ -110,6 +141,7 @@ Status checkLayouts(const plan::Plan &plan) {
   for (size_t i = 0; i < groups.size(); ++i) {
     MEGA_RETURN_IF_ERROR_CONTEXT(checkGroup(mesh, groups[i]), "group {}", i);
   }
+  MEGA_RETURN_IF_ERROR(checkStageGroups(mesh, groups));
   return Status::ok();
 }
 
@@ -193,6 +225,9 @@ Status checkConversionGroup(const plan::Plan &plan, Kernel kernel,
   if (number >= groups.size()) {
     return badInput("group {} of {}", number, groups.size());
   }
+  if (isBetweenStages(groups[number])) {
+    return badInput("group {} has stages, and layouts do not", number);
+  }
   const int64_t size = placeIn(groups[number], meshOf(plan), 0).size;
   const int64_t dim = signature.integers[1];
   if (kernel == Kernel::AllReduce || dim < 0) {
@@ -208,6 +243,23 @@ Status checkConversionGroup(const plan::Plan &plan, Kernel kernel,
              : badInput("the whole is {} and the piece {}, but the group has "
                         "{} ranks",
                         toString(whole), toString(piece), size);
+}
+
+Status checkStageGroup(const plan::Plan &plan, Kernel kernel,
+                       const LaunchSignature &signature) {
+  const bool sums = kernel == Kernel::SumStages;
+  MEGA_RETURN_IF_ERROR(checkRange(
+      "group", signature.integers[0],
+      static_cast<int64_t>(sums ? StageGroup::Sums : StageGroup::Activations),
+      static_cast<int64_t>(sums ? StageGroup::Tie : StageGroup::Gradients)));
+  if (meshOf(plan).size(Axis::Pp) == 1) {
+    return badInput("the plan has one stage");
+  }
+  if (sums) {
+    return Status::ok();
+  }
+  return checkRange("shift", signature.integers[1], 1,
+                    meshOf(plan).size(Axis::Pp) - 1);
 }
 
 } // namespace mega

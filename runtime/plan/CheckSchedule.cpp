@@ -1,6 +1,7 @@
 //===- CheckSchedule.cpp - Programs, entry points, addresses --------------===//
 #include "runtime/plan/Layout.h"
 #include "runtime/plan/PlanCheck.h"
+#include "runtime/plan/PlanLayouts.h"
 
 #include <algorithm>
 
@@ -84,15 +85,6 @@ Status checkProgram(const plan::Plan &plan, const plan::Program &program) {
   return Status::ok();
 }
 
-uint64_t stagesOf(const plan::Plan &plan) {
-  for (const plan::Axis &axis : elements(plan.mesh())) {
-    if (axis.name() == static_cast<uint8_t>(plan::AxisName::pp)) {
-      return axis.size();
-    }
-  }
-  return 1;
-}
-
 uint64_t replicasOf(const plan::Plan &plan) {
   for (const plan::Axis &axis : elements(plan.mesh())) {
     if (axis.name() == static_cast<uint8_t>(plan::AxisName::dp)) {
@@ -117,8 +109,14 @@ Status checkAction(const plan::Plan &plan, const plan::EntryPoint &entry,
     return badInput("{} of micro-batch {} of {}", text(program.name()),
                     action.micro_batch(), entry.micro_batches());
   }
-  if (action.reserved() != 0) {
-    return badInput("its reserved field is {}, expected 0", action.reserved());
+  const bool between = meshOf(plan).size(Axis::Pp) > 1 &&
+                       (program.kind() == plan::ActionKind::Forward ||
+                        program.kind() == plan::ActionKind::Backward ||
+                        program.kind() == plan::ActionKind::Transfer);
+  if (action.buffer() != 0 && !between) {
+    return badInput("its buffer is {}, but it is not between stages: expected "
+                    "0",
+                    action.buffer());
   }
   return Status::ok();
 }
@@ -136,9 +134,9 @@ Status checkEntryPoint(const plan::Plan &plan, const plan::EntryPoint &entry) {
                     entry.micro_batches(), plan.micro_batch_size(),
                     replicasOf(plan), batch, plan.global_batch_size());
   }
-  if (length(entry.stages()) != stagesOf(plan)) {
-    return badInput("it has {} stages, the mesh {}", length(entry.stages()),
-                    stagesOf(plan));
+  // A plan of several stages has a plan for each (Plan.stages).
+  if (length(entry.stages()) != 1) {
+    return badInput("it has {} stages, expected 1", length(entry.stages()));
   }
   for (uint32_t stage = 0; stage < length(entry.stages()); ++stage) {
     const auto actions = elements(entry.stages()->Get(stage)->actions());
@@ -197,6 +195,7 @@ std::vector<AddressLimits> actionLimits(const plan::Plan &plan) {
   forEachAction(plan, [&](const plan::Action &action) {
     AddressLimits &l = limits[action.program()];
     l.slot = std::max<uint64_t>(l.slot, action.slot());
+    l.buffer = std::max<uint64_t>(l.buffer, action.buffer());
     l.microBatch = std::max<uint64_t>(l.microBatch, action.micro_batch());
   });
   return limits;

@@ -18,8 +18,7 @@ std::string axesText(const plan::Group &group) {
   std::string axes;
   for (int i = 0; i < group.count(); ++i) {
     axes += axes.empty() ? "" : " x ";
-    axes +=
-        name(static_cast<Axis>(group.axes()->Get(static_cast<uint16_t>(i))));
+    axes += groupAxisName(group.axes()->Get(static_cast<uint16_t>(i)));
   }
   return axes;
 }

@@ -60,6 +60,8 @@ Status allGather(const LaunchSignature &s);
 Status reduceScatter(const LaunchSignature &s);
 Status slice(const LaunchSignature &s);
 Status toPartial(const LaunchSignature &s);
+Status transfer(const LaunchSignature &s);
+Status sumStages(const LaunchSignature &s);
 
 // CheckBufferKernels.cpp
 Status zero(const LaunchSignature &s);

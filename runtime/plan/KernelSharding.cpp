@@ -227,9 +227,26 @@ StatusOr<ShardingRule> shardingRule(Kernel kernel,
   return rule;
 }
 
+/// Every rank exchanges its piece with the rank of another stage that has the
+/// same one. Sums are not moved: their summands would be replicated.
+static Status checkBetweenStages(const ShardedLaunch &launch,
+                                 const Mesh &mesh) {
+  for (const Layout &each : launch.layouts) {
+    const Layout layout = whole(each, mesh);
+    if (layout.partial != 0 || layout != whole(launch.layouts[0], mesh)) {
+      return badInput("x is [{}] and y [{}], expected one layout without sums",
+                      whole(launch.layouts[0], mesh).str(), layout.str());
+    }
+  }
+  return Status::ok();
+}
+
 Status checkSharding(const ShardedLaunch &launch, const Mesh &mesh) {
   if (launch.kernel == Kernel::Zero || isConversion(launch.kernel)) {
     return Status::ok();
+  }
+  if (isBetweenStages(launch.kernel)) {
+    return checkBetweenStages(launch, mesh);
   }
   MEGA_ASSIGN_OR_RETURN(const ShardingRule rule,
                         shardingRule(launch.kernel, launch.signature));

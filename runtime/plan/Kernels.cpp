@@ -455,6 +455,44 @@ const std::array<KernelSpec, kKernelCount> kSpecs = {{
      {"group", "dim"},
      {},
      checks::toPartial},
+    // Starts to send x to the rank `shift` places further in the group, which
+    // starts to receive it. x stays as it is until send_wait. The k-th send
+    // between two ranks of a group meets the k-th receive.
+    {Kernel::SendStart,
+     "send_start",
+     {{"x", kRead}},
+     {"group", "shift"},
+     {},
+     checks::transfer},
+    // Waits until the send of x that was started is done.
+    {Kernel::SendWait,
+     "send_wait",
+     {{"x", kRead}},
+     {"group", "shift"},
+     {},
+     checks::transfer},
+    // Starts to receive y from the rank `shift` places further in the group. y
+    // is undefined until receive_wait.
+    {Kernel::ReceiveStart,
+     "receive_start",
+     {{"y", kWrite}},
+     {"group", "shift"},
+     {},
+     checks::transfer},
+    // Waits until the receive of y that was started is done.
+    {Kernel::ReceiveWait,
+     "receive_wait",
+     {{"y", kWrite}},
+     {"group", "shift"},
+     {},
+     checks::transfer},
+    // y = the sum of x over the group, whose members are stages. In place.
+    {Kernel::SumStages,
+     "sum_stages",
+     {{"x", kRead}, {"y", kWrite, 0}},
+     {"group"},
+     {},
+     checks::sumStages},
 }};
 
 } // namespace

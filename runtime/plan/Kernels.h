@@ -82,8 +82,14 @@ enum class Kernel : uint16_t {
   ReduceScatter,
   Slice,
   ToPartial,
+  // Between stages
+  SendStart,
+  SendWait,
+  ReceiveStart,
+  ReceiveWait,
+  SumStages,
 };
-inline constexpr int kKernelCount = static_cast<int>(Kernel::ToPartial) + 1;
+inline constexpr int kKernelCount = static_cast<int>(Kernel::SumStages) + 1;
 /// Whether the kernel exchanges data with other ranks.
 constexpr bool isCollective(Kernel kernel) {
   return kernel == Kernel::AllReduce || kernel == Kernel::AllGather ||
@@ -94,6 +100,12 @@ constexpr bool isCollective(Kernel kernel) {
 constexpr bool isConversion(Kernel kernel) {
   return isCollective(kernel) || kernel == Kernel::Slice ||
          kernel == Kernel::ToPartial;
+}
+
+/// Whether the kernel exchanges data with ranks of other stages, which have
+/// other values.
+constexpr bool isBetweenStages(Kernel kernel) {
+  return kernel >= Kernel::SendStart && kernel <= Kernel::SumStages;
 }
 
 /// How a kernel touches an operand.

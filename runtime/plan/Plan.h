@@ -23,7 +23,7 @@
 namespace mega {
 
 /// Plan.version. Raised by any change of plan.fbs but appended enumerators.
-inline constexpr uint32_t kPlanVersion = 2;
+inline constexpr uint32_t kPlanVersion = 3;
 
 /// Every region starts at a multiple of this and takes a multiple of it.
 inline constexpr int64_t kRegionAlignment = 256;
@@ -73,6 +73,15 @@ inline plan::Buffer makeBuffer(plan::Space space, uint32_t region,
       0, 0, 0, 0, 0, flatbuffers::span<const uint8_t, 7>(kNoBytes));
 }
 
+/// Pipeline stages of a whole plan, and what one of them executes.
+inline int64_t stageCount(const plan::Plan &plan) {
+  return plan.stages() ? plan.stages()->size() : 1;
+}
+inline const plan::Plan &stagePlan(const plan::Plan &plan, int64_t stage) {
+  return plan.stages() ? *plan.stages()->Get(static_cast<uint32_t>(stage))
+                       : plan;
+}
+
 /// Bytes the runtime allocates for `region`, copies included.
 inline uint64_t allocatedBytes(const plan::Region &region) {
   const uint64_t aligned = (region.bytes() + kRegionAlignment - 1) /
@@ -80,7 +89,7 @@ inline uint64_t allocatedBytes(const plan::Region &region) {
   return aligned * region.copies();
 }
 
-/// Planned memory of a rank: the sum over all regions.
+/// Planned memory of a rank of one stage: the sum over all regions.
 inline uint64_t allocatedBytes(const plan::Plan &plan) {
   uint64_t sum = 0;
   for (uint32_t i = 0; i < length(plan.regions()); ++i) {

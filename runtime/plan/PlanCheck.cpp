@@ -248,9 +248,11 @@ Status checkPlacement(const plan::Plan &plan, const plan::Buffer &buffer,
   const auto product = [](uint64_t count, int64_t stride) {
     return static_cast<__int128>(count) * stride;
   };
+  const uint64_t slot =
+      region.part() == plan::Part::Boundary ? limits.buffer : limits.slot;
   const __int128 end =
       product(limits.instance, buffer.per_instance()) +
-      product(limits.slot, buffer.per_slot()) +
+      product(slot, buffer.per_slot()) +
       product(limits.frame, buffer.per_frame()) +
       product(limits.microBatch, buffer.per_micro_batch()) +
       product(lastCoordinate(plan, buffer), buffer.per_coordinate()) +
@@ -260,7 +262,7 @@ Status checkPlacement(const plan::Plan &plan, const plan::Buffer &buffer,
     return badInput("{} ends at byte {} of region {}, which has {} (instance "
                     "{}, slot {}, frame {}, micro-batch {})",
                     toString(bufferType(buffer)), shown, text(region.name()),
-                    region.bytes(), limits.instance, limits.slot, limits.frame,
+                    region.bytes(), limits.instance, slot, limits.frame,
                     limits.microBatch);
   }
   return Status::ok();
@@ -279,7 +281,8 @@ Status checkPlacedBuffer(const plan::Plan &plan, const plan::Buffer *buffer,
   return checkPlacement(plan, *buffer, limits);
 }
 
-Status checkPlan(const plan::Plan &plan) {
+/// A plan for the ranks of one stage.
+static Status checkStage(const plan::Plan &plan) {
   MEGA_RETURN_IF_ERROR(checkAlignment(plan));
   MEGA_RETURN_IF_ERROR(checkIdentity(plan));
   MEGA_RETURN_IF_ERROR(checkMesh(plan));
@@ -293,6 +296,22 @@ Status checkPlan(const plan::Plan &plan) {
   MEGA_RETURN_IF_ERROR(checkParameters(plan));
   MEGA_RETURN_IF_ERROR(checkInputs(plan));
   return checkLossTerms(plan);
+}
+
+Status checkPlan(const plan::Plan &plan) {
+  if (!plan.stages()) {
+    MEGA_RETURN_IF_ERROR(checkRange("stage", plan.stage(), 0, 0));
+    return checkStage(plan);
+  }
+  MEGA_RETURN_IF_ERROR(checkAlignment(plan));
+  MEGA_RETURN_IF_ERROR(checkIdentity(plan));
+  MEGA_RETURN_IF_ERROR(checkMesh(plan));
+  MEGA_RETURN_IF_ERROR(checkStages(plan));
+  for (uint32_t s = 0; s < plan.stages()->size(); ++s) {
+    MEGA_RETURN_IF_ERROR_CONTEXT(checkStage(*plan.stages()->Get(s)), "stage {}",
+                                 s);
+  }
+  return checkSameStages(plan);
 }
 
 } // namespace mega

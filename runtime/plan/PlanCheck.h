@@ -41,6 +41,8 @@ Status checkPlan(const plan::Plan &plan);
 struct AddressLimits {
   uint64_t instance = 0;
   uint64_t slot = 0;
+  /// In place of the slot, in regions between stages.
+  uint64_t buffer = 0;
   uint64_t frame = 0;
   uint64_t microBatch = 0;
 };
@@ -76,6 +78,9 @@ std::vector<int64_t> largestIntegers(const plan::Plan &plan,
 /// The group of a conversion, and as many pieces as it has ranks.
 Status checkConversionGroup(const plan::Plan &plan, Kernel kernel,
                             const LaunchSignature &signature);
+/// The group of a kernel between stages.
+Status checkStageGroup(const plan::Plan &plan, Kernel kernel,
+                       const LaunchSignature &signature);
 /// Type, shape, row stride, layout and non-negative aligned address fields.
 Status checkBuffer(const plan::Plan &plan, const plan::Buffer &buffer);
 /// The addresses of a buffer with space Region stay inside it.
@@ -85,6 +90,11 @@ Status checkPlacement(const plan::Plan &plan, const plan::Buffer &buffer,
 Status checkPlacedBuffer(const plan::Plan &plan, const plan::Buffer *buffer,
                          const AddressLimits &limits);
 
+/// The plans of the stages belong together, and the whole has nothing beside
+/// them.
+Status checkStages(const plan::Plan &plan);
+/// Entry points, loss terms and inputs of checked stages are the same.
+Status checkSameStages(const plan::Plan &plan);
 Status checkFunctions(const plan::Plan &plan);
 Status checkPrograms(const plan::Plan &plan);
 Status checkEntryPoints(const plan::Plan &plan);
@@ -93,7 +103,8 @@ Status checkParameters(const plan::Plan &plan);
 Status checkInputs(const plan::Plan &plan);
 Status checkLossTerms(const plan::Plan &plan);
 
-/// Per program, the largest slot and micro-batch of any action that runs it.
+/// Per program, the largest slot, buffer and micro-batch of any action that
+/// runs it.
 std::vector<AddressLimits> actionLimits(const plan::Plan &plan);
 /// Micro-batches of the longest entry point.
 uint32_t maxMicroBatches(const plan::Plan &plan);

@@ -1,6 +1,7 @@
 //===- PlanFile.cpp - Reading and writing plans ---------------------------===//
 #include "runtime/plan/PlanFile.h"
 
+#include "runtime/plan/PackPlan.h"
 #include "runtime/plan/PlanCheck.h"
 
 #include <xxhash.h>
@@ -126,12 +127,19 @@ Status checkStructure(std::span<const std::byte> payload) {
 
 } // namespace
 
+static void stamp(plan::PlanT &plan) {
+  plan.version = kPlanVersion;
+  plan.schema = kPlanSchema;
+}
+
 std::vector<std::byte> packPlan(const plan::PlanT &plan) {
   flatbuffers::FlatBufferBuilder builder(1 << 16);
   plan::PlanT stamped(plan);
-  stamped.version = kPlanVersion;
-  stamped.schema = kPlanSchema;
-  plan::FinishPlanBuffer(builder, plan::Plan::Pack(builder, &stamped));
+  stamp(stamped);
+  for (const auto &stage : stamped.stages) {
+    stamp(*stage);
+  }
+  plan::FinishPlanBuffer(builder, packShared(builder, stamped));
 
   std::vector<std::byte> file(kPlanHeaderBytes + builder.GetSize());
   std::memcpy(file.data() + kPlanHeaderBytes, builder.GetBufferPointer(),

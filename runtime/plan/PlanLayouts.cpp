@@ -1,13 +1,36 @@
 #include "runtime/plan/PlanLayouts.h"
 
+#include <algorithm>
+
 namespace mega {
 namespace {
 
-Axis axisAt(const plan::Group &group, int index) {
-  return static_cast<Axis>(group.axes()->Get(static_cast<uint32_t>(index)));
+uint8_t axisAt(const plan::Group &group, int index) {
+  return group.axes()->Get(static_cast<uint16_t>(index));
+}
+
+/// The ranks that differ from `rank` on one axis of a group.
+std::vector<int64_t> lineOf(uint8_t axis, const Mesh &mesh, int64_t rank) {
+  if (axis != kTieAxis) {
+    return mesh.group(rank, static_cast<Axis>(axis));
+  }
+  const std::vector<int64_t> stages = mesh.group(rank, Axis::Pp);
+  if (rank == stages.front() || rank == stages.back()) {
+    return {stages.front(), stages.back()};
+  }
+  return {rank};
 }
 
 } // namespace
+
+std::string_view groupAxisName(uint8_t axis) {
+  return axis == kTieAxis ? "tie" : name(static_cast<Axis>(axis));
+}
+
+bool isBetweenStages(const plan::Group &group) {
+  const uint8_t axis = axisAt(group, 0);
+  return axis == kTieAxis || axis == static_cast<uint8_t>(Axis::Pp);
+}
 
 Mesh meshOf(const plan::Plan &plan) {
   Mesh mesh;
@@ -51,9 +74,11 @@ BufferType wholeType(const plan::Plan &plan, const plan::Buffer &buffer) {
 GroupPlace placeIn(const plan::Group &group, const Mesh &mesh, int64_t rank) {
   GroupPlace result{0, 1};
   for (int i = 0; i < group.count(); ++i) {
-    const Axis axis = axisAt(group, i);
-    result.place = result.place * mesh.size(axis) + mesh.coordinate(rank, axis);
-    result.size *= mesh.size(axis);
+    const std::vector<int64_t> line = lineOf(axisAt(group, i), mesh, rank);
+    const auto size = static_cast<int64_t>(line.size());
+    result.place = result.place * size +
+                   (std::find(line.begin(), line.end(), rank) - line.begin());
+    result.size *= size;
   }
   return result;
 }
@@ -64,7 +89,7 @@ std::vector<int64_t> membersOf(const plan::Group &group, const Mesh &mesh,
   for (int i = 0; i < group.count(); ++i) {
     std::vector<int64_t> finer;
     for (const int64_t member : members) {
-      const std::vector<int64_t> line = mesh.group(member, axisAt(group, i));
+      const std::vector<int64_t> line = lineOf(axisAt(group, i), mesh, member);
       finer.insert(finer.end(), line.begin(), line.end());
     }
     members = std::move(finer);

@@ -26,8 +26,17 @@ Layout layoutOf(const plan::Plan &plan, const plan::Buffer &buffer);
 /// else its own.
 BufferType wholeType(const plan::Plan &plan, const plan::Buffer &buffer);
 
+/// The axis of groups that has the first and the last stage, which share a
+/// tied parameter; no axis of the mesh.
+inline constexpr uint8_t kTieAxis = static_cast<uint8_t>(plan::AxisName::tie);
+/// `tp`, ... of an axis of a group.
+std::string_view groupAxisName(uint8_t axis);
+/// Whether the members of a group are stages.
+bool isBetweenStages(const plan::Group &group);
+
 /// Where a rank is in a group: its coordinates on the group's axes as digits,
-/// the first axis being the major one.
+/// the first axis being the major one. Alone, if it is in none of the group's
+/// stages.
 struct GroupPlace {
   /// 0 .. size - 1.
   int64_t place;

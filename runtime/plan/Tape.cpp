@@ -291,6 +291,11 @@ Status Tape::differentiate(const Step &step) {
   case Kernel::ReduceScatter:
   case Kernel::Slice:
   case Kernel::ToPartial:
+  case Kernel::SendStart:
+  case Kernel::SendWait:
+  case Kernel::ReceiveStart:
+  case Kernel::ReceiveWait:
+  case Kernel::SumStages:
     return Status::ok();
   case Kernel::EmbeddingGrad:
   case Kernel::PositionsGrad:

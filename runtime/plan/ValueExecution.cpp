@@ -1,6 +1,8 @@
 //===- ValueExecution.cpp - A step over values ----------------------------===//
 #include "runtime/plan/ValueExecution.h"
 
+#include "runtime/plan/PlanLayouts.h"
+
 #include <algorithm>
 #include <array>
 
@@ -21,9 +23,12 @@ Value inputValue(uint32_t input, bool allMicroBatches) {
       std::array{uint64_t{kInput}, uint64_t{input}, uint64_t{allMicroBatches}});
 }
 
-Value parameterValue(uint32_t parameter, uint32_t k) {
-  return hashValue(
-      std::array{uint64_t{kParameter}, uint64_t{parameter}, uint64_t{k}});
+Value parameterValue(const plan::Parameter &parameter, uint32_t k) {
+  std::vector<uint64_t> words = {kParameter};
+  for (const char c : logicalName(parameter, k)) {
+    words.push_back(static_cast<unsigned char>(c));
+  }
+  return hashValue(words);
 }
 
 StatusOr<ValueExecution> ValueExecution::begin(const plan::Plan &plan,
@@ -35,7 +40,8 @@ StatusOr<ValueExecution> ValueExecution::begin(const plan::Plan &plan,
   };
   for (uint32_t p = 0; p < length(plan.programs()); ++p) {
     if (plan.programs()->Get(p)->kind() == plan::ActionKind::Setup) {
-      MEGA_RETURN_IF_ERROR(execution.run(p, true, nullptr, nobody));
+      MEGA_RETURN_IF_ERROR(
+          execution.run(plan::Action(p, 0, 0, 0), true, nullptr, nobody));
     }
   }
   return execution;
@@ -45,6 +51,11 @@ StatusOr<ValueExecution> ValueExecution::begin(const plan::Plan &plan,
 void ValueExecution::load() {
   for (uint32_t i = 0; i < length(plan.parameters()); ++i) {
     const plan::Parameter &parameter = *plan.parameters()->Get(i);
+    std::vector<Value> values;
+    for (uint32_t k = 0; k < parameter.count(); ++k) {
+      values.push_back(parameterValue(parameter, k));
+      rowsOf[values.back()] = static_cast<int64_t>(parameter.shape()->Get(0));
+    }
     for (const plan::Buffer *buffer :
          {parameter.weight(), parameter.compute()}) {
       if (!buffer) {
@@ -58,14 +69,15 @@ void ValueExecution::load() {
             buffer->region(),
             Box::of(type, buffer->offset() + static_cast<int64_t>(instance) *
                                                  buffer->per_instance()),
-            type, parameterValue(i, k), spread);
+            type, values[k], spread);
       }
     }
   }
 }
 
-Status ValueExecution::run(uint32_t program, bool keepDropout, Tape *tape,
-                           const Observer &observer) {
+Status ValueExecution::run(const plan::Action &action, bool keepDropout,
+                           Tape *tape, const Observer &observer) {
+  const uint32_t program = action.program();
   const plan::Program &p = *plan.programs()->Get(program);
   const auto calls = elements(p.calls());
   std::vector<uint32_t> scratch;
@@ -82,6 +94,12 @@ Status ValueExecution::run(uint32_t program, bool keepDropout, Tape *tape,
     touches.reserve(launches);
     for (uint32_t l = 0; l < launches; ++l) {
       touches.push_back(touchesOf(plan, program, c, l));
+      for (Touch &touch : touches.back()) {
+        const bool between =
+            partOf(plan, touch.space.region) == plan::Part::Boundary;
+        touch.box = touch.box.shifted(
+            touch.space.perSlot * (between ? action.buffer() : action.slot()));
+      }
     }
     for (uint32_t i = 0; i < call.count(); ++i) {
       const uint32_t number = call.reverse() ? call.count() - 1 - i : i;
@@ -204,19 +222,6 @@ void ValueExecution::move(const Touch &target, const Box &box,
   }
 }
 
-/// First dimension of the whole parameter with this value, or 0.
-int64_t ValueExecution::rowsOfParameter(Value value) const {
-  for (uint32_t i = 0; i < length(plan.parameters()); ++i) {
-    const plan::Parameter &parameter = *plan.parameters()->Get(i);
-    for (uint32_t k = 0; k < parameter.count(); ++k) {
-      if (parameterValue(i, k) == value) {
-        return static_cast<int64_t>(parameter.shape()->Get(0));
-      }
-    }
-  }
-  return 0;
-}
-
 Status ValueExecution::checkIds(const Touch &touch, const ValueLaunch &launch,
                                 size_t table) {
   const int64_t rows = launch.integer("rows");
@@ -244,18 +249,6 @@ Status ValueExecution::checkIds(const Touch &touch, const ValueLaunch &launch,
   return badInput("{} are ids of no input", describe(plan, touch.site));
 }
 
-Status ValueExecution::checkLimits() const {
-  for (const auto &[i, rows] : rowsByInput) {
-    const plan::Input &input = *plan.inputs()->Get(i);
-    if (input.limit() != static_cast<uint64_t>(rows)) {
-      return badInput("ids of input {} are below {}, but the smallest table "
-                      "that they index has {} rows",
-                      text(input.name()), input.limit(), rows);
-    }
-  }
-  return Status::ok();
-}
-
 Status ValueExecution::checkAttributes(const Site &site,
                                        const ValueLaunch &launch) const {
   const auto &names = kernelSpec(launch.kernel).integers;
@@ -266,6 +259,57 @@ Status ValueExecution::checkAttributes(const Site &site,
     }
   }
   return Status::ok();
+}
+
+/// What a launch between stages sends, or what it has for results.
+Status ValueExecution::between(const Touch &touch, const ReadValue &read,
+                               std::vector<Value> &results) {
+  const StageMessage mine = {read.value, touch.type,
+                             layoutOf(plan, bufferOf(plan, touch.site))};
+  if (touch.kernel == Kernel::SendStart) {
+    exchange.sent.push_back(mine);
+  }
+  if (touch.kernel != Kernel::ReceiveWait &&
+      touch.kernel != Kernel::SumStages) {
+    return Status::ok();
+  }
+  if (exchange.received.empty()) {
+    return badInput("nothing comes from another stage");
+  }
+  const StageMessage message = exchange.received.front();
+  exchange.received.erase(exchange.received.begin());
+  if (message.type != mine.type || message.layout != mine.layout) {
+    return badInput("the other stage has {} with layout [{}], this one {} with "
+                    "layout [{}]",
+                    toString(message.type), message.layout.str(),
+                    toString(mine.type), mine.layout.str());
+  }
+  results.back() = message.value;
+  return Status::ok();
+}
+
+StatusOr<std::vector<StageMessage>>
+ValueExecution::contributions(uint32_t program) {
+  std::vector<StageMessage> messages;
+  const auto calls = elements(plan.programs()->Get(program)->calls());
+  for (uint32_t c = 0; c < calls.size(); ++c) {
+    const uint32_t launches =
+        length(plan.functions()->Get(calls[c].function())->launches());
+    for (uint32_t l = 0; l < launches; ++l) {
+      const std::vector<Touch> touches = touchesOf(plan, program, c, l);
+      if (touches[0].kernel != Kernel::SumStages || calls[c].count() != 1) {
+        return badInput("{} is in a program that sums over stages, expected "
+                        "nothing else in it, once",
+                        describeLaunch(plan, touches[0].site));
+      }
+      MEGA_ASSIGN_OR_RETURN(const ReadValue value,
+                            memory.read(touches[0].space.region, touches[0].box,
+                                        touches[0].type));
+      messages.push_back({value.value, touches[0].type,
+                          layoutOf(plan, bufferOf(plan, touches[0].site))});
+    }
+  }
+  return messages;
 }
 
 Status ValueExecution::checkDropout(const Site &site,
@@ -329,6 +373,10 @@ Status ValueExecution::launch(const std::vector<Touch> &touches,
   MEGA_RETURN_IF_ERROR_CONTEXT(shards.check(values, layouts), "{}",
                                describe(plan, site));
   std::vector<Value> results = resultsOf(values);
+  if (isBetweenStages(spec.kernel)) {
+    MEGA_RETURN_IF_ERROR_CONTEXT(between(touches.front(), reads[0], results),
+                                 "{}", describe(plan, site));
+  }
   shards.record(values, results, layouts);
   MEGA_RETURN_IF_ERROR(observer(site, values, results));
   if (tape) {
@@ -339,7 +387,7 @@ Status ValueExecution::launch(const std::vector<Touch> &touches,
   }
   for (size_t i = 0; i < touches.size(); ++i) {
     const Touch &touch = touches[i];
-    if (!touch.isWritten()) {
+    if (!touch.isWritten() || spec.kernel == Kernel::ReceiveStart) {
       continue;
     }
     const Box box = touch.box.shifted(touch.perRun * run);

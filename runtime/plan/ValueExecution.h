@@ -12,7 +12,10 @@
 //   ignores the plan's ignore_label;
 // - (V15) no two launches of a forward drop out by the same random numbers;
 // - (V19, with VerifyLattice.cpp) what is read has the layout it was written
-//   with, or a free conversion lies between (ValueLayouts.h).
+//   with, or a free conversion lies between (ValueLayouts.h), also where it
+//   came from another stage.
+//
+// Of a pipeline this is one stage; StepExecution.h joins them.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MEGA_RUNTIME_PLAN_VALUEEXECUTION_H
@@ -30,9 +33,22 @@ namespace mega {
 
 /// Input `input` of this micro-batch, or of all.
 Value inputValue(uint32_t input, bool allMicroBatches);
-/// The `k`-th of the parameters that entry `parameter` of the table stands for,
-/// or of its copy to compute with.
-Value parameterValue(uint32_t parameter, uint32_t k);
+/// The `k`-th of the parameters that an entry of the table stands for, or of
+/// its copy to compute with. The same on all stages that have it.
+Value parameterValue(const plan::Parameter &parameter, uint32_t k);
+
+/// What goes from one stage to another.
+struct StageMessage {
+  Value value = 0;
+  BufferType type;
+  Layout layout;
+};
+/// What the transfers and sums of one program bring, and take (StepExecution).
+struct StageExchange {
+  std::vector<StageMessage> sent;
+  /// For receive_wait, and for each sum_stages in order.
+  std::vector<StageMessage> received;
+};
 
 class ValueExecution {
 public:
@@ -45,16 +61,22 @@ public:
       std::function<Status(const Site &site, const ValueLaunch &launch,
                            const std::vector<Value> &results)>;
 
+  /// What the next program receives from other stages, and the last one sent.
+  StageExchange exchange;
+  /// What a program of sum_stages puts in, in order.
+  StatusOr<std::vector<StageMessage>> contributions(uint32_t program);
+
   /// Records what it reads and computes on `tape`, if there is one.
-  Status run(uint32_t program, bool keepDropout, Tape *tape,
+  /// At the action's slot and buffer, and micro-batch 0.
+  Status run(const plan::Action &action, bool keepDropout, Tape *tape,
              const Observer &observer);
 
   /// From here on parameters are what AdamW left: ids and labels, which are
   /// told by the tables they index, are not looked at again.
   void beginNextStep() { firstStep = false; }
 
-  /// Once a forward ran: the limit of every input is that of its tables.
-  Status checkLimits() const;
+  /// Rows of the smallest table that each input indexed in a forward.
+  const std::map<uint32_t, int64_t> &indexedRows() const { return rowsByInput; }
 
   /// Every rank has all of what a buffer outside of functions holds (V19).
   Status checkComplete(const plan::Buffer &buffer) {
@@ -84,7 +106,12 @@ private:
                            plan::ActionKind kind);
   StatusOr<Value> readInput(const Touch &touch, const Box &box,
                             plan::ActionKind kind) const;
-  int64_t rowsOfParameter(Value value) const;
+  int64_t rowsOfParameter(Value value) const {
+    const auto it = rowsOf.find(value);
+    return it == rowsOf.end() ? 0 : it->second;
+  }
+  Status between(const Touch &touch, const ReadValue &read,
+                 std::vector<Value> &results);
   Status checkIds(const Touch &touch, const ValueLaunch &launch, size_t table);
   Status checkAttributes(const Site &site, const ValueLaunch &launch) const;
   Status checkDropout(const Site &site, const ValueLaunch &launch);
@@ -94,6 +121,8 @@ private:
   const plan::Plan &plan;
   const plan::EntryPoint &entry;
   bool firstStep = true;
+  /// First dimensions of whole parameters, by value.
+  std::map<Value, int64_t> rowsOf;
   ValueMemory memory;
   Spreads spreads;
   VocabularyShards shards;

@@ -43,16 +43,15 @@ Status forEachStage(const plan::Plan &plan, Check check) {
   for (uint32_t e = 0; e < length(plan.entry_points()); ++e) {
     const plan::EntryPoint &entry = *plan.entry_points()->Get(e);
     for (uint32_t s = 0; s < length(entry.stages()); ++s) {
-      MEGA_RETURN_IF_ERROR_CONTEXT(check(entry, *entry.stages()->Get(s)),
-                                   "{}: stage {}", text(entry.name()), s);
+      MEGA_RETURN_IF_ERROR_CONTEXT(check(entry, *entry.stages()->Get(s)), "{}",
+                                   text(entry.name()));
     }
   }
   return Status::ok();
 }
 
-} // namespace
-
-Status verifyPlan(const plan::Plan &plan) {
+/// The proofs of one stage by itself.
+StatusOr<VerifierContext> verifyStage(const plan::Plan &plan) {
   // First, because it bounds micro-batches by the number of actions.
   MEGA_RETURN_IF_ERROR(
       forEachStage(plan, [&](const auto &entry, const auto &stage) {
@@ -82,8 +81,26 @@ Status verifyPlan(const plan::Plan &plan) {
       forEachStage(plan, [&](const auto &entry, const auto &stage) {
         return verifyActions(context, entry, stage);
       }));
-  MEGA_RETURN_IF_ERROR(verifyLattice(context));
-  return verifyValues(context);
+  MEGA_RETURN_IF_ERROR(verifyLattice(plan));
+  return context;
+}
+
+} // namespace
+
+Status verifyPlan(const plan::Plan &plan) {
+  std::vector<VerifierContext> stages;
+  for (int64_t s = 0; s < stageCount(plan); ++s) {
+    auto stage = verifyStage(stagePlan(plan, s));
+    if (!stage.isOk()) {
+      return plan.stages() ? std::move(stage).takeStatus().withContext(
+                                 fmt::format("stage {}", s))
+                           : std::move(stage).takeStatus();
+    }
+    stages.push_back(std::move(*stage));
+  }
+  MEGA_RETURN_IF_ERROR(verifyPipeline(stages));
+  MEGA_RETURN_IF_ERROR(verifySpreads(plan));
+  return verifyValues(plan, stages);
 }
 
 } // namespace mega

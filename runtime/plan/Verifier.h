@@ -44,7 +44,12 @@
 //   (KernelSharding.h); a conversion is the change between the layouts of its
 //   operands, over the axes of its group; the integers that depend on the rank
 //   are where its piece begins; what is read is laid out as it was written
-//   (ValueLayouts.h), also by the micro-batch and the step before.
+//   (ValueLayouts.h), also by the micro-batch and the step before;
+// and over the stages of a pipeline together:
+// - (V20) transfers meet, no stage waits for ever, nothing is overwritten that
+//   is under way, every part runs once for every micro-batch, in order
+//   (ScheduleGraph.h). V14 to V19 follow values from stage to stage
+//   (StepExecution.h).
 //
 //===----------------------------------------------------------------------===//
 #ifndef MEGA_RUNTIME_PLAN_VERIFIER_H
@@ -95,10 +100,14 @@ Status verifyLossTerms(const VerifierContext &context,
 Status verifyActions(const VerifierContext &context,
                      const plan::EntryPoint &entry, const plan::Stage &stage);
 
-/// V14 to V18.
-Status verifyValues(const VerifierContext &context);
-/// V19.
-Status verifyLattice(const VerifierContext &context);
+/// V14 to V18, of the whole plan and its stages.
+Status verifyValues(const plan::Plan &plan,
+                    const std::vector<VerifierContext> &stages);
+/// V20, of all stages.
+Status verifyPipeline(const std::vector<VerifierContext> &stages);
+/// V19: launches, of one stage; what is read and written, of the whole plan.
+Status verifyLattice(const plan::Plan &plan);
+Status verifySpreads(const plan::Plan &plan);
 
 /// Whether the entry point runs a backward or an optimizer.
 bool isTraining(const VerifierContext &context, const plan::EntryPoint &entry);

@@ -1,7 +1,7 @@
 //===- VerifyLattice.cpp - Layouts, launch by launch ----------------------===//
 #include "runtime/plan/KernelSharding.h"
 #include "runtime/plan/PlanLayouts.h"
-#include "runtime/plan/ValueExecution.h"
+#include "runtime/plan/StepExecution.h"
 #include "runtime/plan/Verifier.h"
 
 #include <fmt/ranges.h>
@@ -182,47 +182,41 @@ Status FunctionLattice::verifyIntegers(const ShardedLaunch &launch,
   return Status::ok();
 }
 
+/// What is reported is complete.
+Status verifyReported(const plan::Plan &plan, ValueExecution &execution) {
+  for (uint32_t i = 0; i < length(plan.loss_terms()); ++i) {
+    const plan::LossTerm &term = *plan.loss_terms()->Get(i);
+    for (const auto &[what, buffer] :
+         {std::pair("sum", term.sum()), std::pair("count", term.count())}) {
+      MEGA_RETURN_IF_ERROR_CONTEXT(execution.checkComplete(*buffer),
+                                   "the {} of loss term {}", what,
+                                   text(term.name()));
+    }
+  }
+  if (const plan::Buffer *squares = plan.gradient_square_sum()) {
+    MEGA_RETURN_IF_ERROR_CONTEXT(execution.checkComplete(*squares),
+                                 "gradient_square_sum");
+  }
+  return Status::ok();
+}
+
 /// Two steps of two micro-batches: what a micro-batch or a step leaves has to
 /// be laid out as the next one reads it, and what is reported is complete.
-Status verifySteps(const VerifierContext &context,
-                   const plan::EntryPoint &entry) {
-  const plan::Plan &plan = context.plan;
-  MEGA_ASSIGN_OR_RETURN(ValueExecution execution,
-                        ValueExecution::begin(plan, entry));
-  const ValueExecution::Observer nobody = [](const Site &, const ValueLaunch &,
-                                             const std::vector<Value> &) {
-    return Status::ok();
-  };
-  const std::vector<uint32_t> programs = programsOf(entry);
-  const auto run = [&](plan::ActionKind kind) -> Status {
-    for (const uint32_t p : programs) {
-      if (plan.programs()->Get(p)->kind() == kind) {
-        MEGA_RETURN_IF_ERROR(execution.run(p, false, nullptr, nobody));
-      }
+Status verifySteps(const plan::Plan &plan, uint32_t entryPoint) {
+  MEGA_ASSIGN_OR_RETURN(StepExecution step,
+                        StepExecution::begin(plan, entryPoint));
+  StepExecution::Watch watch;
+  watch.keepDropout = false;
+  for (int i = 0; i < 2; ++i) {
+    MEGA_RETURN_IF_ERROR(step.prologue(watch));
+    for (uint32_t m = 0; m < std::min(step.entry(0).micro_batches(), 2u); ++m) {
+      MEGA_RETURN_IF_ERROR(step.microBatch(watch));
     }
-    return Status::ok();
-  };
-  for (int step = 0; step < 2; ++step) {
-    MEGA_RETURN_IF_ERROR(run(plan::ActionKind::Prologue));
-    for (uint32_t m = 0; m < std::min(entry.micro_batches(), 2u); ++m) {
-      MEGA_RETURN_IF_ERROR(run(plan::ActionKind::Forward));
-      MEGA_RETURN_IF_ERROR(run(plan::ActionKind::Backward));
+    MEGA_RETURN_IF_ERROR(step.finish(watch));
+    for (int64_t s = 0; s < step.stages(); ++s) {
+      MEGA_RETURN_IF_ERROR(verifyReported(step.plan(s), step.on(s)));
     }
-    MEGA_RETURN_IF_ERROR(run(plan::ActionKind::Finish));
-    for (uint32_t i = 0; i < length(plan.loss_terms()); ++i) {
-      const plan::LossTerm &term = *plan.loss_terms()->Get(i);
-      for (const auto &[what, buffer] :
-           {std::pair("sum", term.sum()), std::pair("count", term.count())}) {
-        MEGA_RETURN_IF_ERROR_CONTEXT(execution.checkComplete(*buffer),
-                                     "the {} of loss term {}", what,
-                                     text(term.name()));
-      }
-    }
-    if (const plan::Buffer *squares = plan.gradient_square_sum()) {
-      MEGA_RETURN_IF_ERROR_CONTEXT(execution.checkComplete(*squares),
-                                   "gradient_square_sum");
-    }
-    execution.beginNextStep();
+    step.beginNextStep();
   }
   return Status::ok();
 }
@@ -254,8 +248,7 @@ Status verifyParameter(const plan::Plan &plan, const plan::Parameter &parameter,
 
 } // namespace
 
-Status verifyLattice(const VerifierContext &context) {
-  const plan::Plan &plan = context.plan;
+Status verifyLattice(const plan::Plan &plan) {
   const Mesh mesh = meshOf(plan);
   for (uint32_t i = 0; i < length(plan.parameters()); ++i) {
     const plan::Parameter &parameter = *plan.parameters()->Get(i);
@@ -266,10 +259,14 @@ Status verifyLattice(const VerifierContext &context) {
     MEGA_RETURN_IF_ERROR(
         FunctionLattice(plan, *plan.functions()->Get(f), mesh).verify());
   }
-  for (uint32_t e = 0; e < length(plan.entry_points()); ++e) {
-    const plan::EntryPoint &entry = *plan.entry_points()->Get(e);
-    MEGA_RETURN_IF_ERROR_CONTEXT(verifySteps(context, entry), "{}",
-                                 text(entry.name()));
+  return Status::ok();
+}
+
+Status verifySpreads(const plan::Plan &plan) {
+  for (uint32_t e = 0; e < length(stagePlan(plan, 0).entry_points()); ++e) {
+    MEGA_RETURN_IF_ERROR_CONTEXT(
+        verifySteps(plan, e), "{}",
+        text(stagePlan(plan, 0).entry_points()->Get(e)->name()));
   }
   return Status::ok();
 }

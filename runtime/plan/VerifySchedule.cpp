@@ -18,7 +18,8 @@ std::string actionName(const plan::Plan &plan, size_t number,
 
 bool perMicroBatch(plan::ActionKind kind) {
   return kind == plan::ActionKind::Forward ||
-         kind == plan::ActionKind::Backward;
+         kind == plan::ActionKind::Backward ||
+         kind == plan::ActionKind::Transfer;
 }
 
 /// 0 prologue, 1 micro-batches, 2 finish.
@@ -60,6 +61,11 @@ private:
   }
   bool isPool(uint32_t region) const {
     return partOf(plan, region) == plan::Part::Pool;
+  }
+
+  int64_t slotIn(const plan::Action &action, uint32_t region) const {
+    return partOf(plan, region) == plan::Part::Boundary ? action.buffer()
+                                                        : action.slot();
   }
 
   const VerifierContext &context;
@@ -163,7 +169,7 @@ Status StageExecution::checkNeeds(const plan::Action &action,
       continue;
     }
     const Box box =
-        need.box.shifted(action.slot() * space.perSlot +
+        need.box.shifted(slotIn(action, space.region) * space.perSlot +
                          action.micro_batch() * space.perMicroBatch);
     if (const ByteSet &bytes = written[space.region]; !bytes.covers(box)) {
       return badInput("{}: in run {} it reads byte {} of region {}, which "
@@ -296,7 +302,7 @@ Status StageExecution::act(size_t number, const plan::Action &action) {
     const bool fixed = space.perSlot == 0 && space.perMicroBatch == 0;
     if (!isPool(space.region) && !(known && fixed)) {
       written[space.region].add(bytes,
-                                action.slot() * space.perSlot +
+                                slotIn(action, space.region) * space.perSlot +
                                     action.micro_batch() * space.perMicroBatch);
     }
   }
@@ -328,7 +334,8 @@ Status verifyOrder(const plan::Plan &plan, const plan::EntryPoint &entry,
     if (phase(kind) < current) {
       return badInput("{}, a {}, comes after a {}", actionName(plan, i, action),
                       plan::EnumNameActionKind(kind),
-                      current == 2 ? "Finish" : "Forward or Backward");
+                      current == 2 ? "Finish"
+                                   : "Forward, Backward or Transfer");
     }
     current = phase(kind);
     std::vector<bool> &batches = done[action.program()];

@@ -233,7 +233,9 @@ Status verifyWrite(const VerifierContext &context, const Roles &roles,
       kind == plan::ActionKind::Prologue && touch.kernel == Kernel::Zero;
   const bool adds =
       kind == plan::ActionKind::Backward && touch.access == Access::ReadWrite;
-  const bool reduces = isCollective(touch.kernel) && finish && touch.inPlace;
+  const bool reduces =
+      (isCollective(touch.kernel) || touch.kernel == Kernel::SumStages) &&
+      finish && touch.inPlace;
   if (!zeroes && !adds && !reduces) {
     return badInput("{} overwrites gradients: a prologue zeroes them, a "
                     "backward adds to them, a finish reduces them in place",
@@ -252,7 +254,7 @@ Status verifyRead(const VerifierContext &context, const Roles &roles,
   const bool finish =
       kind == plan::ActionKind::Finish &&
       (touch.kernel == Kernel::SumSquares || touch.kernel == Kernel::AdamW ||
-       isCollective(touch.kernel));
+       isCollective(touch.kernel) || touch.kernel == Kernel::SumStages);
   if (touch.access == Access::Read && !finish &&
       Roles::touches(roles.gradients, touch, box)) {
     return badInput("{} reads gradients before they are complete",
@@ -288,13 +290,17 @@ public:
     return forEachTouch(
         context.plan, context.effects[program], program, &CallEffects::reads,
         [&](const Touch &touch, const Box &box, uint32_t) {
+          if (touch.kernel == Kernel::SumStages) {
+            return once(summed, touch, box, "sums over stages");
+          }
           if (touch.kernel == Kernel::SumSquares && touch.site.operand == 0) {
             return once(normed, touch, box, "adds to the norm");
           }
           if (touch.kernel != Kernel::AdamW || touch.site.operand != 1) {
             return Status::ok();
           }
-          if (!normed[touch.space.region].covers(box)) {
+          if (!normed[touch.space.region].covers(box) &&
+              !isSummed(touch, box)) {
             return badInput("{} applies gradients that the norm does not hold "
                             "yet",
                             describe(context.plan, touch.site));
@@ -313,6 +319,9 @@ public:
             std::pair("computed by any backward", &accumulated),
             std::pair("part of the gradient norm", &normed),
             std::pair("applied by adamw", &applied)}) {
+        if (sets == &normed && isCountedElsewhere(parameter)) {
+          continue;
+        }
         if (!(*sets)[parameter.gradient.region].covers(box)) {
           return badInput("the gradient of parameter {} is not {}",
                           parameter.name, what);
@@ -324,6 +333,18 @@ public:
 
 private:
   using Sets = std::map<uint32_t, ByteSet>;
+
+  /// A gradient that the last stage adds to the first one's is in the norm
+  /// there.
+  bool isSummed(const Touch &touch, const Box &box) {
+    return context.plan.stage() > 0 && summed[touch.space.region].covers(box);
+  }
+  bool isCountedElsewhere(const LogicalParameter &parameter) {
+    return context.plan.stage() > 0 &&
+           summed[parameter.gradient.region].covers(Box::interval(
+               parameter.gradient.offset,
+               parameter.gradient.offset + parameter.elements * 4));
+  }
 
   Status once(Sets &sets, const Touch &touch, const Box &box,
               std::string_view does) {
@@ -344,6 +365,8 @@ private:
   Sets accumulated;
   Sets normed;
   Sets applied;
+  /// Over stages that share them.
+  Sets summed;
 };
 
 } // namespace
@@ -411,6 +434,7 @@ Status verifyUpdates(const VerifierContext &context,
       break;
     case plan::ActionKind::Setup:
     case plan::ActionKind::Forward:
+    case plan::ActionKind::Transfer:
       break;
     }
   }

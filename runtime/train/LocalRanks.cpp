@@ -28,8 +28,12 @@ LocalRanks::~LocalRanks() {
 
 StatusOr<std::unique_ptr<LocalRanks>>
 LocalRanks::create(const LoadedPlan &plan, LocalRankOptions options) {
-  MEGA_RETURN_IF_ERROR(Memory::checkAvailable(
-      plan.root(), std::ssize(options.seats), availableMemory()));
+  std::vector<int64_t> stages;
+  for (const RankSeat &seat : options.seats) {
+    stages.push_back(meshOf(plan.root()).coordinate(seat.rank, Axis::Pp));
+  }
+  MEGA_RETURN_IF_ERROR(
+      Memory::checkAvailable(plan.root(), stages, availableMemory()));
   std::unique_ptr<LocalRanks> ranks(new LocalRanks(std::move(options)));
   MEGA_RETURN_IF_ERROR(ranks->start(plan));
   return ranks;
@@ -69,7 +73,11 @@ Status LocalRanks::start(const LoadedPlan &plan) {
 }
 
 uint64_t LocalRanks::bytes() const {
-  return first().memory().bytes() * ranks.size();
+  uint64_t bytes = 0;
+  for (const auto &rank : ranks) {
+    bytes += rank->executor->memory().bytes();
+  }
+  return bytes;
 }
 
 RankState LocalRanks::state() const {

@@ -11,7 +11,7 @@ std::string nameOf(const plan::Group &group, int64_t smallest) {
   std::string axes;
   for (uint32_t i = 0; i < group.count(); ++i) {
     axes += axes.empty() ? "" : "+";
-    axes += name(static_cast<Axis>(group.axes()->Get(i)));
+    axes += groupAxisName(group.axes()->Get(static_cast<uint16_t>(i)));
   }
   return fmt::format("{} of rank {}", axes, smallest);
 }

@@ -29,7 +29,8 @@ StatusOr<std::unique_ptr<Session>> Session::create(const LoadedPlan &loaded,
                                                    RankWorld &world,
                                                    int threads, uint64_t seed) {
   std::unique_ptr<Session> session(new Session());
-  session->plan = &loaded.root();
+  // Batches and terms are those of any stage.
+  session->plan = &stagePlan(loaded.root(), 0);
   LocalRankOptions options;
   options.seats = world.takeSeats();
   options.threads = threads;
@@ -37,8 +38,8 @@ StatusOr<std::unique_ptr<Session>> Session::create(const LoadedPlan &loaded,
   options.fail = [&world](const RankFailure &mine) { return world.fail(mine); };
   MEGA_ASSIGN_OR_RETURN(session->ranks_,
                         LocalRanks::create(loaded, std::move(options)));
-  session->tensors_ =
-      std::make_unique<WholeTensors>(*session->ranks_, world.everyone());
+  session->tensors_ = std::make_unique<WholeTensors>(
+      loaded.root(), *session->ranks_, world.everyone());
   const auto find = [](std::optional<uint32_t> found, std::string_view what,
                        uint32_t &number) {
     number = found.value_or(0);
@@ -161,7 +162,7 @@ Status Session::dumpTensors(const DumpRequest &request) {
   const ParameterPart part = request.what == DumpRequest::What::Gradients
                                  ? ParameterPart::Gradient
                                  : ParameterPart::Weight;
-  const std::vector<ParameterState> &parameters = tensors_->parameters();
+  const std::vector<WholeTensor> &parameters = tensors_->tensors();
   std::vector<TensorInfo> tensors;
   std::map<std::string, size_t> numbers;
   for (size_t i = 0; i < parameters.size(); ++i) {
@@ -188,9 +189,9 @@ Status Session::dumpTensors(const DumpRequest &request) {
 Status Session::loadWeights(const std::string &path) {
   MEGA_ASSIGN_OR_RETURN(const SafetensorsReader reader,
                         SafetensorsReader::open(path));
-  const std::vector<ParameterState> &parameters = tensors_->parameters();
+  const std::vector<WholeTensor> &parameters = tensors_->tensors();
   // All of them before the first is copied.
-  for (const ParameterState &parameter : parameters) {
+  for (const WholeTensor &parameter : parameters) {
     const LogicalParameter &info = parameter.info;
     const auto *tensor = reader.find(info.name);
     if (tensor == nullptr) {

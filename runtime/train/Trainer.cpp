@@ -97,10 +97,15 @@ void printSummary(const plan::Plan &plan, const LocalRanks &ranks) {
   const uint64_t planned = ranks.bytes();
   const uint64_t peak = peakResidentBytes();
   const uint64_t beside = peak > planned ? peak - planned : 0;
+  uint64_t most = 0;
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    most = std::max(most, ranks.executor(i).memory().bytes());
+  }
   const std::string each =
       ranks.size() == 1 ? ""
-                        : fmt::format(" on {} ranks, {} each", ranks.size(),
-                                      humanBytes(allocatedBytes(plan)));
+                        : fmt::format(" on {} ranks, {}{} each", ranks.size(),
+                                      stageCount(plan) == 1 ? "" : "at most ",
+                                      humanBytes(most));
   fmt::print(stderr,
              "memory: planned {}{}, peak resident {}: {} beside the plan "
              "(reserve {})\n",

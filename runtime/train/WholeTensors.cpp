@@ -1,6 +1,8 @@
 #include "runtime/train/WholeTensors.h"
 
 #include <algorithm>
+#include <map>
+#include <string>
 
 namespace mega {
 namespace {
@@ -21,18 +23,36 @@ const View &viewOf(const ParameterState &parameter, ParameterPart part) {
 
 } // namespace
 
-WholeTensors::WholeTensors(LocalRanks &ranks, Communicator *everyone)
-    : ranks(ranks), everyone(everyone),
-      ranges(optimizerRanges(ranks.first().plan())) {}
+WholeTensors::WholeTensors(const plan::Plan &plan, LocalRanks &ranks,
+                           Communicator *everyone)
+    : ranks(ranks), everyone(everyone) {
+  const auto stages = static_cast<size_t>(stageCount(plan));
+  std::map<std::string, size_t> numbers;
+  for (size_t s = 0; s < stages; ++s) {
+    const plan::Plan &stage = stagePlan(plan, static_cast<int64_t>(s));
+    ranges.push_back(optimizerRanges(stage));
+    std::vector<LogicalParameter> parameters = logicalParameters(stage);
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      const auto [it, fresh] =
+          numbers.try_emplace(parameters[i].name, all.size());
+      if (fresh) {
+        all.push_back({std::move(parameters[i]), static_cast<int64_t>(s),
+                       std::vector<int64_t>(stages, -1)});
+      }
+      all[it->second].indices[s] = static_cast<int64_t>(i);
+    }
+  }
+}
 
-FlatRange WholeTensors::toldBy(const LogicalParameter &parameter,
-                               int64_t rank) const {
+FlatRange WholeTensors::toldBy(const WholeTensor &tensor, int64_t rank) const {
   const Mesh &mesh = ranks.mesh();
+  const LogicalParameter &parameter = tensor.info;
+  const auto &own = ranges[static_cast<size_t>(tensor.stage)];
   const OptimizerRange *shared =
-      parameter.range && ranges[*parameter.range].isShared()
-          ? &ranges[*parameter.range]
+      parameter.range && own[*parameter.range].isShared()
+          ? &own[*parameter.range]
           : nullptr;
-  for (int i = 0; i <= static_cast<int>(Axis::Pp); ++i) {
+  for (int i = 0; i < static_cast<int>(Axis::Pp); ++i) {
     const auto axis = static_cast<Axis>(i);
     const bool same = parameter.layout.state(axis) != State::Shard &&
                       !(shared && shared->axis == axis);
@@ -58,20 +78,29 @@ void WholeTensors::put(const LogicalParameter &parameter, int64_t rank,
 
 StatusOr<std::span<const float>> WholeTensors::gather(size_t index,
                                                       ParameterPart part) {
-  const LogicalParameter &parameter = parameters()[index].info;
+  const WholeTensor &tensor = all[index];
+  const auto own =
+      static_cast<size_t>(tensor.indices[static_cast<size_t>(tensor.stage)]);
   if (isRoot()) {
-    whole.resize(
-        static_cast<size_t>(parameters()[index].piece.wholeElements()));
+    int64_t elements = 1;
+    for (const int64_t extent : tensor.info.shape) {
+      elements *= extent;
+    }
+    whole.resize(static_cast<size_t>(elements));
   }
   size_t next = 0;
   for (int64_t rank = 0; rank < ranks.mesh().ranks(); ++rank) {
     const bool local =
         next < ranks.size() && ranks.executor(next).rank() == rank;
-    const FlatRange range = toldBy(parameter, rank);
+    const bool here = ranks.mesh().coordinate(rank, Axis::Pp) == tensor.stage;
+    const FlatRange range = here ? toldBy(tensor, rank) : FlatRange{};
     const float *values = nullptr;
     if (local) {
-      values =
-          viewOf(ranks.executor(next++).parameters()[index], part).as<float>();
+      const Executor &executor = ranks.executor(next++);
+      if (!here) {
+        continue;
+      }
+      values = viewOf(executor.parameters()[own], part).as<float>();
       // The others begin with the element that the rank owns first.
       values += part == ParameterPart::Weight ? range.begin : 0;
     }
@@ -88,7 +117,7 @@ StatusOr<std::span<const float>> WholeTensors::gather(size_t index,
       values = received.data();
     }
     if (isRoot()) {
-      put(parameter, rank, range, values);
+      put(tensor.info, rank, range, values);
       continue;
     }
     MEGA_ASSIGN_OR_RETURN(
@@ -102,7 +131,14 @@ StatusOr<std::span<const float>> WholeTensors::gather(size_t index,
 void WholeTensors::cut(size_t index, ParameterPart part,
                        std::span<const float> from) {
   for (size_t i = 0; i < ranks.size(); ++i) {
-    const ParameterState &parameter = ranks.executor(i).parameters()[index];
+    const Executor &executor = ranks.executor(i);
+    const int64_t own = all[index].indices[static_cast<size_t>(
+        ranks.mesh().coordinate(executor.rank(), Axis::Pp))];
+    if (own < 0) {
+      continue;
+    }
+    const ParameterState &parameter =
+        executor.parameters()[static_cast<size_t>(own)];
     const View &view = viewOf(parameter, part);
     const FlatRange range = part == ParameterPart::Weight
                                 ? FlatRange{0, parameter.info.elements}

@@ -23,17 +23,24 @@ namespace mega {
 /// What a logical parameter has a tensor of.
 enum class ParameterPart { Weight, Gradient, Moment, Variance };
 
+/// A logical parameter, and the first stage that has it.
+struct WholeTensor {
+  LogicalParameter info;
+  int64_t stage = 0;
+  /// Among the parameters of each stage, -1 where a stage has it not.
+  std::vector<int64_t> indices;
+};
+
 class WholeTensors {
 public:
-  /// `everyone` connects all ranks of the plan; null if all are local.
-  WholeTensors(LocalRanks &ranks, Communicator *everyone);
+  /// `everyone` connects all ranks of `plan`; null if all are local.
+  WholeTensors(const plan::Plan &plan, LocalRanks &ranks,
+               Communicator *everyone);
 
   /// Whether gather() gives the whole here.
   bool isRoot() const { return ranks.first().rank() == 0; }
-  /// Logical parameters, as the first rank has them.
-  const std::vector<ParameterState> &parameters() const {
-    return ranks.first().parameters();
-  }
+  /// Logical parameters of all stages.
+  const std::vector<WholeTensor> &tensors() const { return all; }
   /// The tensor of parameter number `index`, row-major in its logical shape;
   /// empty but at the root. All processes call it, in the same order, between
   /// steps. The memory is the next call's.
@@ -42,15 +49,17 @@ public:
   void cut(size_t index, ParameterPart part, std::span<const float> whole);
 
 private:
-  /// The elements of its piece that `rank` tells of.
-  FlatRange toldBy(const LogicalParameter &parameter, int64_t rank) const;
+  /// The elements of its piece that `rank`, of the tensor's stage, tells of.
+  FlatRange toldBy(const WholeTensor &tensor, int64_t rank) const;
   /// Puts `values`, elements `range` of the rank's piece, into `whole`.
   void put(const LogicalParameter &parameter, int64_t rank, FlatRange range,
            const float *values);
 
   LocalRanks &ranks;
   Communicator *everyone;
-  std::vector<OptimizerRange> ranges;
+  std::vector<WholeTensor> all;
+  /// By stage.
+  std::vector<std::vector<OptimizerRange>> ranges;
   std::vector<float> whole;
   std::vector<float> received;
 };

@@ -308,9 +308,10 @@ void addScheduleMutants(const plan::PlanT &plan, MutantList &list) {
                [=](auto &m) { m[i].mutate_slot(action.slot() + 1); });
         }
       }
+      edit("other-buffer", site,
+           [=](auto &m) { m[i].mutate_buffer(action.buffer() + 1); });
       edit("program-out-of-range", site,
            [=](auto &m) { m[i].mutate_program(1000); });
-      edit("reserved", site, [=](auto &m) { m[i].mutate_reserved(1); });
       for (size_t p = 0; p < plan.programs.size(); ++p) {
         if (p != action.program()) {
           edit("other-program", site + " as " + plan.programs[p]->name,

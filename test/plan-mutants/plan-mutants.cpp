@@ -22,28 +22,21 @@ using namespace mega;
 
 namespace {
 
-/// What of verifyPlan refuses a loaded plan, by rule.
-std::string ruleOf(const plan::Plan &plan) {
-  const auto stages = [&](auto check) {
+/// What of the proofs of one stage refuses it, by rule; empty if nothing does.
+std::string ruleOfStage(const plan::Plan &plan, VerifierContext &context) {
+  const auto entries = [&](auto check) {
     for (const auto *entry : *plan.entry_points()) {
-      for (const auto *stage : *entry->stages()) {
-        if (!check(*entry, *stage).isOk()) {
-          return true;
-        }
+      if (!check(*entry, *entry->stages()->Get(0)).isOk()) {
+        return true;
       }
     }
     return false;
   };
-  if (stages([&](const auto &e, const auto &s) {
+  if (entries([&](const auto &e, const auto &s) {
         return verifyOrder(plan, e, s);
       })) {
     return "V9 order";
   }
-  VerifierContext context{plan,
-                          {},
-                          logicalParameters(plan),
-                          optimizerRanges(plan),
-                          copyRanges(plan)};
   for (uint32_t p = 0; p < length(plan.programs()); ++p) {
     auto effects = analyseProgram(plan, p);
     if (!effects.isOk()) {
@@ -68,15 +61,52 @@ std::string ruleOf(const plan::Plan &plan) {
       return "V12 loss";
     }
   }
-  if (stages([&](const auto &e, const auto &s) {
+  if (entries([&](const auto &e, const auto &s) {
         return verifyActions(context, e, s);
       })) {
     return "V10-V11 needs and slots";
   }
-  if (!verifyValues(context).isOk()) {
-    return "V14-V18 values";
+  return verifyLattice(plan).isOk() ? "" : "V19 layouts";
+}
+
+/// What of verifyPlan refuses a loaded plan, by rule.
+std::string ruleOf(const plan::Plan &plan) {
+  std::vector<VerifierContext> stages;
+  for (int64_t s = 0; s < stageCount(plan); ++s) {
+    const plan::Plan &stage = stagePlan(plan, s);
+    stages.push_back({stage,
+                      {},
+                      logicalParameters(stage),
+                      optimizerRanges(stage),
+                      copyRanges(stage)});
+    if (std::string rule = ruleOfStage(stage, stages.back()); !rule.empty()) {
+      return rule;
+    }
   }
-  return verifyLattice(context).isOk() ? "no rule" : "V19 layouts";
+  if (!verifyPipeline(stages).isOk()) {
+    return "V20 pipeline";
+  }
+  if (!verifySpreads(plan).isOk()) {
+    return "V19 layouts";
+  }
+  return verifyValues(plan, stages).isOk() ? "no rule" : "V14-V18 values";
+}
+
+/// All mutants of the plan, or of each of its stages.
+std::vector<Mutant> allMutantsOf(const plan::PlanT &plan) {
+  if (plan.stages.empty()) {
+    return mutantsOf(plan);
+  }
+  std::vector<Mutant> all;
+  for (size_t s = 0; s < plan.stages.size(); ++s) {
+    for (Mutant &mutant : mutantsOf(*plan.stages[s])) {
+      all.push_back({mutant.kind, fmt::format("stage {}, {}", s, mutant.site),
+                     [s, apply = std::move(mutant.apply)](plan::PlanT &whole) {
+                       apply(*whole.stages[s]);
+                     }});
+    }
+  }
+  return all;
 }
 
 struct Census {
@@ -114,7 +144,7 @@ void spoil(const std::string &path, const LoadedPlan &valid,
   const std::vector<std::byte> originalBytes = packPlan(*original);
   std::set<std::vector<std::byte>> seen;
   std::unordered_set<std::string> names;
-  for (const Mutant &mutant : mutantsOf(*original)) {
+  for (const Mutant &mutant : allMutantsOf(*original)) {
     const auto fault = [&](std::string_view what) {
       census.faults.push_back(
           fmt::format("{}: {}: {}", path, mutant.name(), what));

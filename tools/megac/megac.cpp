@@ -30,7 +30,7 @@ static cl::opt<int64_t> microBatch("micro-batch-size", cl::value_desc("B"),
                                    cl::cat(category));
 static cl::opt<int64_t>
     globalBatch("global-batch-size", cl::value_desc("G"), cl::init(0),
-                cl::desc("rows of a step (4 micro-batches)"),
+                cl::desc("rows of a step (4 micro-batches for each stage)"),
                 cl::cat(category));
 static cl::opt<int64_t> tensorParallel(
     "tp", cl::value_desc("N"), cl::init(1),
@@ -40,6 +40,23 @@ static cl::opt<int64_t> dataParallel(
     "dp", cl::value_desc("N"), cl::init(1),
     cl::desc("data-parallel degree: replicas that share the batch (1)"),
     cl::cat(category));
+static cl::opt<int64_t> pipelineParallel(
+    "pp", cl::value_desc("N"), cl::init(1),
+    cl::desc("pipeline-parallel degree: stages, each with some layers (1)"),
+    cl::cat(category));
+static cl::opt<int64_t> chunks("vpp", cl::value_desc("N"), cl::init(1),
+                               cl::desc("parts of the model on each stage (1)"),
+                               cl::cat(category));
+static cl::opt<std::string>
+    schedule("schedule", cl::value_desc("NAME"),
+             cl::desc("1f1b, gpipe or interleaved (1f1b; interleaved if --vpp "
+                      "is above 1)"),
+             cl::cat(category));
+static cl::opt<std::string>
+    stages("stages", cl::value_desc("PARTS"),
+           cl::desc("layers of every part, as in \"E 3L | 4L | 3L H\" "
+                    "(balanced)"),
+           cl::cat(category));
 static cl::opt<bool> sequenceParallel(
     "sp", cl::desc("cut activations between layers along the sequence over tp"),
     cl::cat(category));
@@ -97,22 +114,96 @@ static int finishOutput() {
   return fail(ioError("cannot write to standard output: {}", reason));
 }
 
+static Status checkSchedule();
+
 static Status checkDegrees() {
   constexpr int64_t kMaxRanks = 1 << 20;
-  for (const auto &[flag, value] : {std::pair("--tp", int64_t{tensorParallel}),
-                                    std::pair("--dp", int64_t{dataParallel})}) {
+  int64_t ranks = 1;
+  for (const auto &[flag, value] :
+       {std::pair("--tp", int64_t{tensorParallel}),
+        std::pair("--dp", int64_t{dataParallel}),
+        std::pair("--pp", int64_t{pipelineParallel}),
+        std::pair("--vpp", int64_t{chunks})}) {
     if (value < 1 || value > kMaxRanks) {
       return makeError(Code::Failed, "{} {} is not between 1 and {}", flag,
                        value, kMaxRanks);
     }
+    ranks = std::min(ranks * value, int64_t{kMaxRanks} * kMaxRanks);
   }
-  if (tensorParallel * dataParallel > kMaxRanks) {
+  ranks /= chunks;
+  if (ranks > kMaxRanks) {
     return makeError(Code::Failed,
-                     "--tp {} times --dp {} makes {} ranks, at most {} are "
-                     "supported",
+                     "--tp {} times --dp {} times --pp {} makes {} ranks, at "
+                     "most {} are supported",
                      int64_t{tensorParallel}, int64_t{dataParallel},
-                     tensorParallel * dataParallel, kMaxRanks);
+                     int64_t{pipelineParallel}, ranks, kMaxRanks);
   }
+  if (pipelineParallel == 1) {
+    for (const auto &[flag, given] :
+         {std::pair("--vpp", chunks > 1),
+          std::pair("--schedule", !schedule.empty()),
+          std::pair("--stages", !stages.empty())}) {
+      if (given) {
+        return makeError(Code::Failed,
+                         "{} is about the stages of a pipeline, and --pp is 1; "
+                         "give --pp 2 or more, or leave {} out",
+                         flag, flag);
+      }
+    }
+  }
+  if (stages.getNumOccurrences() > 0 && stages.empty()) {
+    return makeError(Code::Failed, "--stages names no parts; write them as in "
+                                   "\"E 3L | 3L H\", or leave it out");
+  }
+  return checkSchedule();
+}
+
+/// Whether the parts of a stage take turns.
+static bool isInterleaved() {
+  return schedule.empty() ? chunks > 1 : schedule == "interleaved";
+}
+
+static Status checkSchedule() {
+  if (!schedule.empty() && schedule != "1f1b" && schedule != "gpipe" &&
+      schedule != "interleaved") {
+    return makeError(Code::Failed,
+                     "--schedule {} is not known (legal: 1f1b, gpipe, "
+                     "interleaved)",
+                     std::string(schedule));
+  }
+  if (chunks > 1 && !isInterleaved()) {
+    return makeError(Code::Failed,
+                     "--schedule {} has one part on each stage, and --vpp is "
+                     "{}; leave --vpp out, or give --schedule interleaved",
+                     std::string(schedule), int64_t{chunks});
+  }
+  if (chunks == 1 && isInterleaved()) {
+    return makeError(Code::Failed,
+                     "--schedule interleaved takes turns between the parts of "
+                     "a stage, and --vpp is 1; give --vpp 2 or more");
+  }
+  return Status::ok();
+}
+
+/// Interleaved, micro-batches go through in groups of as many as stages.
+static Status checkGroups(int64_t total, int64_t together) {
+  const int64_t microBatches = total / together;
+  if (!isInterleaved() || microBatches % pipelineParallel == 0) {
+    return Status::ok();
+  }
+  const int64_t below =
+      microBatches / pipelineParallel * pipelineParallel * together;
+  const int64_t above = below + pipelineParallel * together;
+  return makeError(Code::Failed,
+                   "--vpp {} takes micro-batches through {} stages in groups "
+                   "of {}, and --global-batch-size {} makes {} of them "
+                   "(nearest: {}{})",
+                   int64_t{chunks}, int64_t{pipelineParallel},
+                   int64_t{pipelineParallel}, total, microBatches,
+                   below == 0 ? "" : fmt::format("{}, ", below), above);
+}
+
+static Status checkParallelism() {
   if (sequenceParallel && tensorParallel == 1) {
     return makeError(Code::Failed, "--sp cuts the sequence over --tp, which is "
                                    "1; give --tp 2 or more, or leave --sp out");
@@ -126,7 +217,8 @@ static Status checkDegrees() {
 
 static int run() {
   CompileRequest request;
-  constexpr int64_t kDefaultMicroBatches = 4;
+  const int64_t defaultMicroBatches =
+      4 * std::max<int64_t>(pipelineParallel, 1);
   constexpr int64_t kMaxRows = 1 << 20;
   const int64_t rows = microBatch;
   if (rows < 1 || rows > kMaxRows) {
@@ -144,13 +236,15 @@ static int run() {
     return fail(makeError(Code::Failed, "--seq-length {} is not positive",
                           int64_t{sequence}));
   }
-  if (const Status status = checkDegrees(); !status.isOk()) {
-    return fail(status);
+  for (const auto check : {checkDegrees, checkParallelism}) {
+    if (const Status status = check(); !status.isOk()) {
+      return fail(status);
+    }
   }
   // One micro-batch of all replicas.
   const int64_t together = rows * dataParallel;
   const int64_t total =
-      globalBatch == 0 ? together * kDefaultMicroBatches : int64_t{globalBatch};
+      globalBatch == 0 ? together * defaultMicroBatches : int64_t{globalBatch};
   if (total % together != 0) {
     const int64_t below = total / together * together;
     return fail(makeError(
@@ -170,6 +264,9 @@ static int run() {
                           "most {} are supported",
                           total, total / together, kMaxMicroBatches));
   }
+  if (const Status status = checkGroups(total, together); !status.isOk()) {
+    return fail(status);
+  }
   const std::string precisionName =
       precision == Precision::Bf16 ? "bf16" : "fp32";
   const std::string recomputeName = recompute == Recompute::Full ? "full"
@@ -185,7 +282,11 @@ static int run() {
                      .dp = dataParallel,
                      .sequenceParallel = sequenceParallel,
                      .forbidImplicitReshard = forbidImplicitReshard,
-                     .zero = zero};
+                     .zero = zero,
+                     .pp = pipelineParallel,
+                     .vpp = chunks,
+                     .schedule = schedule,
+                     .stages = stages};
   request.flags =
       fmt::format("--micro-batch-size {} --global-batch-size {}", rows, total);
   if (sequence != 0) {
@@ -202,6 +303,18 @@ static int run() {
   }
   if (dataParallel != 1) {
     request.flags += fmt::format(" --dp {}", int64_t{dataParallel});
+  }
+  if (pipelineParallel != 1) {
+    request.flags += fmt::format(" --pp {}", int64_t{pipelineParallel});
+  }
+  if (chunks != 1) {
+    request.flags += fmt::format(" --vpp {}", int64_t{chunks});
+  }
+  if (!schedule.empty()) {
+    request.flags += " --schedule " + std::string(schedule);
+  }
+  if (!stages.empty()) {
+    request.flags += fmt::format(" --stages \"{}\"", std::string(stages));
   }
   if (sequenceParallel) {
     request.flags += " --sp";

@@ -139,7 +139,7 @@ TEST(PlanCheck, Launches) {
     return functionNamed(p, "layer.forward").launches[1];
   };
   EXPECT_THAT(rejection([&](auto &p) { launch(p).mutate_kernel(999); }),
-              HasSubstr("function layer.forward: launch 1: kernel 999 of 47"));
+              HasSubstr("function layer.forward: launch 1: kernel 999 of 52"));
   EXPECT_THAT(rejection([&](auto &p) {
                 launch(p).mutate_kernel(static_cast<int>(Kernel::Gelu));
               }),
@@ -188,7 +188,7 @@ TEST(PlanCheck, Actions) {
       rejection([](auto &p) { p.programs[0]->kind = plan::ActionKind::Setup; }),
       HasSubstr("begin is a setup"));
   EXPECT_THAT(rejection([](auto &p) { p.entry_points[0]->stages.clear(); }),
-              HasSubstr("it has 0 stages, the mesh 1"));
+              HasSubstr("it has 0 stages, expected 1"));
 }
 
 TEST(PlanCheck, State) {

@@ -273,12 +273,12 @@ TEST(Verifier, V8TheNormSeesEveryGradientOnceAndFirst) {
 
 TEST(Verifier, V9EveryMicroBatchOnce) {
   EXPECT_EQ(rejection([](auto &p) { eraseAt(actionsOf(p, "train"), 4); }),
-            "train: stage 0: backward does not run for micro-batch 1 of 2");
+            "train: backward does not run for micro-batch 1 of 2");
   EXPECT_EQ(rejection([](auto &p) {
               auto &actions = actionsOf(p, "train");
               actions.insert(actions.begin() + 2, actions[1]);
             }),
-            "train: stage 0: action 2, forward(micro-batch 0, slot 0) runs a "
+            "train: action 2, forward(micro-batch 0, slot 0) runs a "
             "second time");
   EXPECT_THAT(rejection([](auto &p) {
                 auto &actions = actionsOf(p, "train");
@@ -286,15 +286,16 @@ TEST(Verifier, V9EveryMicroBatchOnce) {
               }),
               HasSubstr("end(micro-batch 0, slot 0) runs a second time"));
   EXPECT_THAT(rejection([](auto &p) { actionsOf(p, "eval").pop_back(); }),
-              HasSubstr("eval: stage 0: forward.eval does not run for"));
+              HasSubstr("eval: forward.eval does not run for"));
 }
 
 TEST(Verifier, V9PrologueFirstFinishLast) {
-  EXPECT_THAT(rejection([](auto &p) {
-                auto &actions = actionsOf(p, "train");
-                std::swap(actions[0], actions[1]);
-              }),
-              HasSubstr("a Prologue, comes after a Forward or Backward"));
+  EXPECT_THAT(
+      rejection([](auto &p) {
+        auto &actions = actionsOf(p, "train");
+        std::swap(actions[0], actions[1]);
+      }),
+      HasSubstr("a Prologue, comes after a Forward, Backward or Transfer"));
   EXPECT_THAT(rejection([](auto &p) {
                 auto &actions = actionsOf(p, "train");
                 std::swap(actions[4], actions[5]);
@@ -404,7 +405,7 @@ TEST(Verifier, V9TrainTrains) {
   EXPECT_THAT(rejection([](auto &p) {
                 std::swap(p.entry_points[0]->name, p.entry_points[1]->name);
               }),
-              HasSubstr("eval: stage 0: it runs 1 backward programs, expected "
+              HasSubstr("eval: it runs 1 backward programs, expected "
                         "none in an entry point but train"));
 }
 

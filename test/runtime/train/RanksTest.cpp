@@ -73,9 +73,9 @@ private:
   std::map<std::string, std::vector<float>> tensors(ParameterPart part) {
     std::map<std::string, std::vector<float>> all;
     WholeTensors &whole = session_->tensors();
-    for (size_t i = 0; i < whole.parameters().size(); ++i) {
+    for (size_t i = 0; i < whole.tensors().size(); ++i) {
       const std::span<const float> values = whole.gather(i, part).take();
-      all[whole.parameters()[i].info.name].assign(values.begin(), values.end());
+      all[whole.tensors()[i].info.name].assign(values.begin(), values.end());
     }
     return all;
   }
@@ -174,10 +174,10 @@ TEST(Ranks, WeightsMoveBetweenMeshes) {
     ToyRun other(std::make_unique<plan::PlanT>(*toy));
     ASSERT_TRUE(other.session().loadWeights(path).isOk());
     WholeTensors &tensors = other.session().tensors();
-    for (size_t i = 0; i < tensors.parameters().size(); ++i) {
+    for (size_t i = 0; i < tensors.tensors().size(); ++i) {
       const auto values = tensors.gather(i, ParameterPart::Weight).take();
       EXPECT_THAT(values, testing::ElementsAreArray(trained.weights.at(
-                              tensors.parameters()[i].info.name)));
+                              tensors.tensors()[i].info.name)));
     }
   }
 }
@@ -249,8 +249,10 @@ TEST(Ranks, ARankThatDoesNotComeIsNamed) {
 
 TEST(Ranks, AreRefusedTogetherIfTheyDoNotFit) {
   const LoadedPlan plan = loadPlan(packPlan(*toyPlan())).take();
-  EXPECT_TRUE(Memory::checkAvailable(plan.root(), 3, 3 * 5120).isOk());
-  const Status status = Memory::checkAvailable(plan.root(), 3, 3 * 5120 - 1);
+  const int64_t stages[] = {0, 0, 0};
+  EXPECT_TRUE(Memory::checkAvailable(plan.root(), stages, 3 * 5120).isOk());
+  const Status status =
+      Memory::checkAvailable(plan.root(), stages, 3 * 5120 - 1);
   EXPECT_EQ(status.code(), Code::Unavailable);
   EXPECT_EQ(status.message(),
             "the plan needs 5120 bytes of memory (5120 planned and 0 in "
