@@ -3,7 +3,7 @@
     python3 parity.py BIN EXAMPLES FOLDER
 
 runs a cover of FACTORS, in which any values of any three factors occur together,
-and CORNERS; with MEGA_EXHAUSTIVE set, all combinations of PRODUCTS. Data sets, plans
+and CORNERS; with MEGA_EXHAUSTIVE set, all of PRODUCTS that run. Data sets, plans
 and what differs are left in FOLDER. Bounds are DESIGN's and docs/testing.md's. What
 megac has to refuse counts if it does, with exit code 1 and the values that are legal.
 """
@@ -67,7 +67,8 @@ EDITED = {
     "llama-L10": ("llama-tiny", ("times 6", "times 10")),
 }
 LAYERS = collections.defaultdict(lambda: 6, {
-    "gemma3-tiny": 7, "qwen3-tiny": 4, "gpt2-L3": 3, "gpt2-L7": 7, "llama-L7": 7, "llama-L10": 10})
+    "gemma3-tiny": 7, "qwen3-tiny": 4, "gpt2-L3": 3, "gpt2-L7": 7, "llama-L7": 7,
+    "llama-L10": 10})
 TIED = {"gpt2-tiny", "gpt2-tiny-dropout", "gpt2-L3", "gpt2-L7", "gemma3-tiny"}
 VOCABULARY = collections.defaultdict(lambda: 257, {"gpt2-97": 97, "gpt2-5": 5})
 
@@ -276,6 +277,11 @@ CORNERS = {
         Case("gpt2-tiny", pp=2, vpp=2, micro_batches=4, processes=True),
         Case("gpt2-tiny", pp=2, vpp=4, micro_batches=6),
     ],
+    "groups of micro-batches that are not full": [
+        Case("gpt2-tiny", pp=4, vpp=2, micro_batches=5),
+        Case("gpt2-tiny", pp=4, vpp=2, micro_batches=6),
+        Case("llama-tiny", pp=2, vpp=2, micro_batches=3),
+    ],
     "a schedule needs its number of chunks": [
         Case("gpt2-tiny", pp=2, micro_batches=2, schedule="interleaved"),
         Case("gpt2-tiny", pp=2, vpp=2, micro_batches=2, schedule="1f1b"),
@@ -382,13 +388,15 @@ def product(factors):
 
 
 def combinations(exhaustive):
-    if exhaustive:
-        return list(dict.fromkeys(itertools.chain(*map(product, PRODUCTS))))
     every = product(FACTORS)
     runs = [case for case in every if not case.refusals()]
-    chosen = cover(list(map(operator.attrgetter(*FACTORS), runs)), 3)
-    return [Case(**dict(zip(FACTORS, values))) for values in chosen] \
-        + refusals(every, runs)
+    if exhaustive:
+        chosen = [case for case in itertools.chain(*map(product, PRODUCTS))
+                  if not case.refusals()]
+    else:
+        values = list(map(operator.attrgetter(*FACTORS), runs))
+        chosen = [Case(**dict(zip(FACTORS, case))) for case in cover(values, 3)]
+    return list(dict.fromkeys(chosen + refusals(every, runs)))
 
 
 def write_dataset(prefix, tokens):
@@ -433,7 +441,7 @@ class Sweep:
         if done.returncode:
             raise RuntimeError(f"{' '.join(map(str, command))}: exit code "
                                f"{done.returncode}\n{done.stderr}")
-        return done.stdout
+        return done
 
     def dataset_of(self, case):
         """A prefix. Every row of the run reads another sample, whose labels count
@@ -447,9 +455,10 @@ class Sweep:
             tokens = [1 + int((key[0] - 1) * draw() ** 2)
                       for _ in range(samples * length + 1)]
             write_dataset(prefix, tokens)
-            order = json.loads(self.demand(
+            done = self.demand(
                 "mega-data", "samples", prefix, "--seq-length", length,
-                "--global-batch-size", case.batch, "--steps", case.steps))["samples"]
+                "--global-batch-size", case.batch, "--steps", case.steps)
+            order = json.loads(done.stdout)["samples"]
             places = [slice(sample * length + 1, (sample + 1) * length + 1)
                       for step in order for sample in step]
             for place, count in zip(places, valid):
@@ -487,7 +496,7 @@ class Sweep:
 
     def train(self, case, folder, data, *options):
         """Of the case's plan in the folder."""
-        self.demand(
+        done = self.demand(
             "megart", "train", folder / "plan.mega", "--data", data,
             "--steps", case.steps, "--lr", 1e-3, "--weight-decay", 0.1,
             "--clip", CLIP, "--epsilon", EPSILON, "--ignore-token", IGNORED,
@@ -495,6 +504,10 @@ class Sweep:
             "--dump", f"gradients@1={folder}",
             "--dump", f"weights@{case.steps}={folder}",
             *options)
+        ranks = case.tp * case.dp * case.pp
+        threads = ranks > 1 and "--processes" not in options  # they do not say it
+        if threads and f" on {ranks} ranks" not in done.stderr:
+            raise RuntimeError(f"{folder}: not on {ranks} ranks\n{done.stderr}")
         with open(folder / "log.jsonl") as file:
             steps = [json.loads(line) for line in file]
         if [step["step"] for step in steps] != list(range(1, case.steps + 1)):
