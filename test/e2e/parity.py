@@ -72,7 +72,7 @@ LAYERS = collections.defaultdict(lambda: 6, {
 TIED = {"gpt2-tiny", "gpt2-tiny-dropout", "gpt2-L3", "gpt2-L7", "gemma3-tiny"}
 VOCABULARY = collections.defaultdict(lambda: 257, {"gpt2-97": 97, "gpt2-5": 5})
 
-LIMIT = 120  # seconds
+LIMIT = 120  # seconds after which a command hangs
 IGNORED = 0  # the token whose labels do not count
 CLIP = 0.3
 EPSILON = 1e-3  # as large as gradients, or else no update depends on their scale
@@ -171,7 +171,9 @@ class Case:
         if interleaved and self.micro_batches < self.pp:
             broken.append(f"{self.pp} stages cannot take {self.micro_batches} "
                           rf"micro-batch.*\(legal: {self.pp} or more\)")
-        elif interleaved and 0 < self.micro_batches % self.pp < self.pp:
+        elif interleaved and self.micro_batches % self.pp:
+            # What it calls legal are sizes of groups, which no flag sets: the legal
+            # numbers, multiples of pp, are not checked here.
             broken.append(f"{self.micro_batches} micro-batches cannot go through "
                           f"{self.pp} stages")
         parts, units = self.pp * self.vpp, LAYERS[self.model] + 2
@@ -290,7 +292,7 @@ CORNERS = {
         *(Case("gpt2-tiny", pp=pp, zero=zero, dp=2, tp=tp, sp=tp > 1, micro_batches=2)
           for pp in (2, 3) for zero in (0, 1) for tp in (1, 2)),
         Case("gpt2-97", tp=4, pp=2, vpp=2, zero=1, dp=2, micro_batches=2),
-        # Both on the first stage, and the head alone on the last.
+        # All layers beside the embedding, the head alone.
         Case("gpt2-tiny", pp=2, stages="E 6L | H", dp=3, zero=1, micro_batches=3),
     ],
     "stages as they are written": [
