@@ -1,17 +1,44 @@
 #include "runtime/plan/Communication.h"
 
 #include "runtime/plan/PlanLayouts.h"
+#include "runtime/plan/StepExecution.h"
+#include "runtime/plan/StepTimes.h"
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <tuple>
+#include <utility>
 
 namespace mega {
 
 uint64_t CommunicationTotal::sentBytes() const {
   const auto ranks = static_cast<uint64_t>(size);
   const uint64_t once = bytes - bytes / ranks;
-  return kernel == Kernel::AllReduce ? 2 * once : once;
+  switch (kernel) {
+  case Kernel::SendStart:
+    return bytes;
+  case Kernel::ReceiveStart:
+    return 0;
+  case Kernel::AllReduce:
+  case Kernel::SumStages:
+    return 2 * once;
+  default:
+    return once;
+  }
+}
+
+std::string_view CommunicationTotal::name() const {
+  return kernel == Kernel::SendStart      ? "send"
+         : kernel == Kernel::ReceiveStart ? "receive"
+                                          : kernelSpec(kernel).name;
+}
+
+std::string CommunicationTotal::phaseName() const {
+  std::string text = plan::EnumNameActionKind(phase);
+  text[0] =
+      static_cast<char>(std::tolower(static_cast<unsigned char>(text[0])));
+  return text;
 }
 
 std::string axesText(const plan::Group &group) {
@@ -43,49 +70,89 @@ std::string meshText(const plan::Plan &plan) {
   return mesh;
 }
 
+namespace {
+
+/// How often a step runs each program, with transfers told apart by the phase
+/// of the run before or after them that touches their buffer.
+std::map<std::pair<uint32_t, plan::ActionKind>, uint64_t>
+runsByPhase(const plan::Plan &plan, std::span<const plan::Action> actions) {
+  std::map<std::pair<uint32_t, plan::ActionKind>, uint64_t> runs;
+  std::map<uint32_t, plan::ActionKind> madeBy;
+  std::map<uint32_t, uint32_t> receives;
+  for (const plan::Action &action : actions) {
+    const plan::Program &program = *plan.programs()->Get(action.program());
+    if (program.kind() != plan::ActionKind::Transfer) {
+      ++runs[{action.program(), program.kind()}];
+      if (!isRun(program)) {
+        continue;
+      }
+      madeBy[action.buffer()] = program.kind();
+      if (const auto it = receives.find(action.buffer());
+          it != receives.end()) {
+        ++runs[{it->second, program.kind()}];
+        receives.erase(it);
+      }
+      continue;
+    }
+    const Kernel kernel = transferOf(plan, action.program()).kernel;
+    if (kernel == Kernel::ReceiveStart) {
+      receives[action.buffer()] = action.program();
+    } else if (kernel == Kernel::SendStart) {
+      ++runs[{action.program(), madeBy[action.buffer()]}];
+    }
+  }
+  return runs;
+}
+
+} // namespace
+
 std::vector<CommunicationTotal> communicationOf(const plan::Plan &plan,
                                                 const plan::EntryPoint &entry) {
   const Mesh mesh = meshOf(plan);
+  // The first of the stage: stages are the slowest axis.
+  const int64_t stages = mesh.size(Axis::Pp);
+  const int64_t rank =
+      mesh.ranks() / stages * std::min<int64_t>(plan.stage(), stages - 1);
   const auto groups = elements(plan.groups());
   std::map<std::tuple<plan::ActionKind, std::string, Kernel>,
            CommunicationTotal>
       totals;
-  const auto add = [&](const plan::Program &program, uint64_t runs) {
+  const auto add = [&](const plan::Program &program, plan::ActionKind phase,
+                       uint64_t runs) {
     for (const plan::Call &call : elements(program.calls())) {
       const plan::Function &function = *plan.functions()->Get(call.function());
       for (const plan::Launch &launch : elements(function.launches())) {
         const auto kernel = static_cast<Kernel>(launch.kernel());
-        if (!isCollective(kernel)) {
+        if (!isCollective(kernel) && !isBetweenStages(kernel)) {
           continue;
         }
         const auto group = static_cast<size_t>(
             elements(function.integers())[launch.first_integer()]);
         uint64_t bytes = 0;
-        for (uint32_t operand : {0u, 1u}) {
+        const size_t operands =
+            std::min<size_t>(2, kernelSpec(kernel).operands.size());
+        for (uint32_t operand = 0; operand < operands; ++operand) {
           const plan::Buffer &buffer = elements(function.buffers())[elements(
               function.operands())[launch.first_operand() + operand]];
           bytes = std::max(
               bytes, static_cast<uint64_t>(bufferType(buffer).extentBytes()));
         }
         CommunicationTotal &total =
-            totals[{program.kind(), axesText(groups[group]), kernel}];
-        total.phase = program.kind();
+            totals[{phase, axesText(groups[group]), kernel}];
+        total.phase = phase;
         total.kernel = kernel;
         total.axes = axesText(groups[group]);
-        total.size = placeIn(groups[group], mesh, 0).size;
+        total.size = placeIn(groups[group], mesh, rank).size;
         total.count += runs * call.count();
         total.bytes += runs * call.count() * bytes;
       }
     }
   };
-  std::map<uint32_t, uint64_t> runs;
   for (const plan::Stage *stage : *entry.stages()) {
-    for (const plan::Action &action : elements(stage->actions())) {
-      ++runs[action.program()];
+    for (const auto &[run, count] :
+         runsByPhase(plan, elements(stage->actions()))) {
+      add(*plan.programs()->Get(run.first), run.second, count);
     }
-  }
-  for (const auto &[program, count] : runs) {
-    add(*plan.programs()->Get(program), count);
   }
   std::vector<CommunicationTotal> list;
   list.reserve(totals.size());
@@ -93,6 +160,27 @@ std::vector<CommunicationTotal> communicationOf(const plan::Plan &plan,
     list.push_back(std::move(total));
   }
   return list;
+}
+
+std::vector<StageCommunication> communicationByStage(const plan::Plan &plan,
+                                                     uint32_t entryPoint) {
+  std::vector<StageCommunication> all;
+  for (int64_t s = 0; s < stageCount(plan); ++s) {
+    const plan::Plan &stage = stagePlan(plan, s);
+    auto totals =
+        communicationOf(stage, *stage.entry_points()->Get(entryPoint));
+    if (!all.empty() && all.back().totals == totals) {
+      all.back().last = s;
+    } else {
+      all.push_back({s, s, std::move(totals)});
+    }
+  }
+  return all;
+}
+
+std::string stagesText(int64_t first, int64_t last) {
+  return first == last ? fmt::format("stage {}", first)
+                       : fmt::format("stages {}-{}", first, last);
 }
 
 } // namespace mega

@@ -10,9 +10,12 @@
 
 namespace mega {
 
-/// Collectives of one kind over one group in one phase of a step.
+/// What a rank does of one kind over one group in one phase of a step.
+/// Transfers between stages belong to the phase that makes what they send, or
+/// needs what they receive.
 struct CommunicationTotal {
   plan::ActionKind phase = plan::ActionKind::Prologue;
+  /// A collective, SendStart, ReceiveStart or SumStages.
   Kernel kernel = Kernel::AllReduce;
   /// Axes of the group, `tp` or `dp x tp`, and its members.
   std::string axes;
@@ -23,13 +26,35 @@ struct CommunicationTotal {
   uint64_t bytes = 0;
 
   /// What a rank has to send with the fewest bytes possible (Patarasuk and
-  /// Yuan, 2009): bytes * (n - 1) / n, twice for an all_reduce.
+  /// Yuan, 2009): bytes * (n - 1) / n, twice for a sum on all; what it sends,
+  /// and nothing of what it receives.
   uint64_t sentBytes() const;
+  /// `all_reduce`, `send`.
+  std::string_view name() const;
+  /// `forward`.
+  std::string phaseName() const;
+
+  friend bool operator==(const CommunicationTotal &,
+                         const CommunicationTotal &) = default;
 };
 
-/// Those of the entry point's step, by phase, axes and kind.
+/// Those of the entry point's step, by phase, axes and kind. `plan` is that of
+/// a stage.
 std::vector<CommunicationTotal> communicationOf(const plan::Plan &plan,
                                                 const plan::EntryPoint &entry);
+
+/// Neighbouring stages that move the same.
+struct StageCommunication {
+  int64_t first = 0;
+  int64_t last = 0;
+  std::vector<CommunicationTotal> totals;
+};
+/// Of an entry point of a whole plan, in order of stages.
+std::vector<StageCommunication> communicationByStage(const plan::Plan &plan,
+                                                     uint32_t entryPoint);
+
+/// `stage 3`, `stages 1-6`.
+std::string stagesText(int64_t first, int64_t last);
 
 /// `tp = 2, dp = 4`; empty for one rank.
 std::string meshText(const plan::Plan &plan);

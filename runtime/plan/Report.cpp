@@ -2,6 +2,8 @@
 
 #include "runtime/plan/Communication.h"
 #include "runtime/plan/PlanLayouts.h"
+#include "runtime/plan/StageMap.h"
+#include "runtime/plan/StepTimes.h"
 
 #include <fmt/format.h>
 
@@ -46,42 +48,92 @@ double percent(uint64_t bytes, uint64_t total) {
              : 100.0 * static_cast<double>(bytes) / static_cast<double>(total);
 }
 
+std::string partName(plan::Part part) {
+  std::string name = plan::EnumNamePart(part);
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
+  return name;
+}
+
+int64_t largestStage(const plan::Plan &plan) {
+  int64_t largest = 0;
+  for (int64_t s = 1; s < stageCount(plan); ++s) {
+    if (allocatedBytes(stagePlan(plan, s)) >
+        allocatedBytes(stagePlan(plan, largest))) {
+      largest = s;
+    }
+  }
+  return largest;
+}
+
 uint64_t modelFlops(const plan::Plan &plan) {
   uint64_t flops = 0;
-  const plan::EntryPoint *train = plan.entry_points()->Get(0);
-  for (const plan::Stage *stage : *train->stages()) {
-    for (const plan::Action &action :
-         elements<plan::Action>(stage->actions())) {
-      const plan::Program *program = plan.programs()->Get(action.program());
+  for (int64_t s = 0; s < stageCount(plan); ++s) {
+    const plan::Plan &stage = stagePlan(plan, s);
+    for (const plan::Action &action : trainActions(stage)) {
+      const plan::Program *program = stage.programs()->Get(action.program());
       if (program->kind() != plan::ActionKind::Forward) {
         continue;
       }
       for (const plan::Call &call : elements<plan::Call>(program->calls())) {
         flops +=
-            3 * plan.functions()->Get(call.function())->flops() * call.count();
+            3 * stage.functions()->Get(call.function())->flops() * call.count();
       }
     }
   }
   // Functions count what one rank computes.
-  return flops * static_cast<uint64_t>(meshOf(plan).ranks());
+  const Mesh mesh = meshOf(plan);
+  return flops * static_cast<uint64_t>(mesh.ranks() / mesh.size(Axis::Pp));
 }
 
 namespace {
 
-void reportMemory(const plan::Plan &plan, std::string &out) {
+/// Stages by parts of the memory. Neighbours with equal ones share a line.
+void reportStageMemory(const plan::Plan &plan, std::string &out) {
+  auto to = std::back_inserter(out);
+  std::set<plan::Part> parts;
+  for (int64_t s = 0; s < stageCount(plan); ++s) {
+    for (const auto &[part, bytes] : allocatedByPart(stagePlan(plan, s))) {
+      parts.insert(part);
+    }
+  }
+  fmt::format_to(to, "memory of a rank, by stage\n  {:<8}", "stage");
+  for (const plan::Part part : parts) {
+    fmt::format_to(to, "{:>13}", partName(part));
+  }
+  fmt::format_to(to, "{:>13}\n", "planned");
+  for (int64_t s = 0; s < stageCount(plan);) {
+    auto bytes = allocatedByPart(stagePlan(plan, s));
+    int64_t last = s;
+    while (last + 1 < stageCount(plan) &&
+           allocatedByPart(stagePlan(plan, last + 1)) == bytes) {
+      ++last;
+    }
+    fmt::format_to(to, "  {:<8}",
+                   s == last ? std::to_string(s)
+                             : fmt::format("{}-{}", s, last));
+    for (const plan::Part part : parts) {
+      fmt::format_to(to, "{:>13}", humanBytes(bytes[part]));
+    }
+    fmt::format_to(to, "{:>13}\n",
+                   humanBytes(allocatedBytes(stagePlan(plan, s))));
+    s = last + 1;
+  }
+}
+
+/// Of a rank of one stage.
+void reportMemory(const plan::Plan &plan, const std::string &title,
+                  std::string &out) {
   auto to = std::back_inserter(out);
   const uint64_t total = allocatedBytes(plan);
-  fmt::format_to(to, "memory of a rank{:>34}{:>13}{:>8}\n", "bytes", "",
-                 "share");
+  fmt::format_to(to, "{:<34}{:>16}{:>13}{:>8}\n", title, "bytes", "", "share");
   const auto line = [&](const std::string &name, uint64_t bytes) {
     fmt::format_to(to, "  {:<32}{:>16}{:>13}{:>7.1f}%\n", name,
                    withThousands(bytes), humanBytes(bytes),
                    percent(bytes, total));
   };
   for (const auto &[part, bytes] : allocatedByPart(plan)) {
-    std::string name = plan::EnumNamePart(part);
-    std::transform(name.begin(), name.end(), name.begin(),
-                   [](unsigned char c) { return std::tolower(c); });
+    const std::string name = partName(part);
     line(name, bytes);
     for (const plan::Region *region : *plan.regions()) {
       if (region->part() == part && region->name()->str() != name) {
@@ -99,10 +151,9 @@ void reportMemory(const plan::Plan &plan, std::string &out) {
 }
 
 /// Scratch of the kernels whose naive form would be quadratic or hold logits.
-void reportScratch(const plan::Plan &plan, std::string &out) {
+void reportScratch(const plan::Plan &plan, std::set<std::string> &seen,
+                   std::string &out) {
   auto to = std::back_inserter(out);
-  fmt::format_to(to, "scratch inside kernels\n");
-  std::set<std::string> seen;
   for (const plan::Function *function : *plan.functions()) {
     for (const plan::Launch &launch :
          elements<plan::Launch>(function->launches())) {
@@ -136,13 +187,13 @@ void reportScratch(const plan::Plan &plan, std::string &out) {
   }
 }
 
-void reportCommunication(const plan::Plan &plan, std::string &out) {
-  const auto totals = communicationOf(plan, *plan.entry_points()->Get(0));
+void reportCommunication(const std::vector<CommunicationTotal> &totals,
+                         const std::string &whose, std::string &out) {
   if (totals.empty()) {
     return;
   }
   auto to = std::back_inserter(out);
-  fmt::format_to(to, "communication of a rank, per step\n");
+  fmt::format_to(to, "communication of a rank{}, per step\n", whose);
   fmt::format_to(to, "  {:<10}{:<16}{:<9}{:>9}{:>23}{:>13}{:>13}\n", "phase",
                  "collective", "axes", "count", "bytes", "", "sent");
   const auto line = [&](std::string_view phase, std::string_view collective,
@@ -156,11 +207,8 @@ void reportCommunication(const plan::Plan &plan, std::string &out) {
   uint64_t bytes = 0;
   uint64_t sent = 0;
   for (const CommunicationTotal &total : totals) {
-    std::string phase = plan::EnumNameActionKind(total.phase);
-    phase[0] =
-        static_cast<char>(std::tolower(static_cast<unsigned char>(phase[0])));
-    line(phase, kernelSpec(total.kernel).name, total.axes, total.count,
-         total.bytes, total.sentBytes());
+    line(total.phaseName(), total.name(), total.axes, total.count, total.bytes,
+         total.sentBytes());
     count += total.count;
     bytes += total.bytes;
     sent += total.sentBytes();
@@ -168,12 +216,39 @@ void reportCommunication(const plan::Plan &plan, std::string &out) {
   line("all", "", "", count, bytes, sent);
 }
 
+/// Schedule, and what each stage holds.
+void reportStages(const plan::Plan &plan, std::string &out) {
+  auto to = std::back_inserter(out);
+  const std::vector<PartPlacement> parts = partPlacements(plan);
+  const int64_t chunks = chunkCount(parts);
+  fmt::format_to(to, "stages            {}{}, {}: idle {:.1f}% of the time\n",
+                 stageCount(plan),
+                 chunks == 1 ? "" : fmt::format(" with {} chunks each", chunks),
+                 scheduleName(plan),
+                 100 * idleFraction(plan, plannedTimes(plan)));
+  for (int64_t s = 0; s < stageCount(plan); ++s) {
+    fmt::format_to(to, "  {:<16}{}\n", stagesText(s, s),
+                   stageContent(parts, s));
+  }
+}
+
+void reportAllMemory(const plan::Plan &plan, std::string &out) {
+  if (stageCount(plan) == 1) {
+    reportMemory(plan, "memory of a rank", out);
+    return;
+  }
+  const int64_t largest = largestStage(plan);
+  reportStageMemory(plan, out);
+  reportMemory(stagePlan(plan, largest),
+               fmt::format("largest: a rank of stage {}", largest), out);
+}
+
 } // namespace
 
 std::string report(const plan::Plan &plan) {
   std::string out;
   auto to = std::back_inserter(out);
-  const plan::EntryPoint *train = plan.entry_points()->Get(0);
+  const plan::EntryPoint *train = stagePlan(plan, 0).entry_points()->Get(0);
   fmt::format_to(to, "model             {}\n", text(plan.model()));
   fmt::format_to(to, "parameters        {} ({} as f32)\n",
                  withThousands(plan.parameter_count()),
@@ -198,10 +273,23 @@ std::string report(const plan::Plan &plan) {
                  "{:.6e}{}\n",
                  flops, flops / static_cast<double>(tokens),
                  static_cast<double>(plan.flops_per_step()),
-                 mesh.ranks() == 1 ? "" : " by each rank");
-  reportMemory(plan, out);
-  reportCommunication(plan, out);
-  reportScratch(plan, out);
+                 mesh.ranks() == 1       ? ""
+                 : stageCount(plan) == 1 ? " by each rank"
+                                         : " by a rank of each stage");
+  if (stageCount(plan) > 1) {
+    reportStages(plan, out);
+  }
+  reportAllMemory(plan, out);
+  for (const auto &[first, last, totals] : communicationByStage(plan, 0)) {
+    reportCommunication(
+        totals, stageCount(plan) == 1 ? "" : " of " + stagesText(first, last),
+        out);
+  }
+  fmt::format_to(to, "scratch inside kernels\n");
+  std::set<std::string> seen;
+  for (int64_t s = 0; s < stageCount(plan); ++s) {
+    reportScratch(stagePlan(plan, s), seen, out);
+  }
   return out;
 }
 

@@ -17,6 +17,12 @@ std::string humanBytes(uint64_t bytes);
 /// What the regions of each part take together.
 std::map<plan::Part, uint64_t> allocatedByPart(const plan::Plan &plan);
 
+/// `pool`.
+std::string partName(plan::Part part);
+
+/// The first stage whose ranks have the most planned memory.
+int64_t largestStage(const plan::Plan &plan);
+
 /// How much of `total` the bytes are; 0 of nothing.
 double percent(uint64_t bytes, uint64_t total);
 
@@ -26,8 +32,9 @@ double percent(uint64_t bytes, uint64_t total);
 /// rank executes.
 uint64_t modelFlops(const plan::Plan &plan);
 
-/// Configuration, parameters, FLOPs, memory by part and region, frames and
-/// scratch by function. Several lines, each ending in a newline.
+/// Configuration, parameters, FLOPs, memory by part and region, communication,
+/// and scratch by function; of a pipeline also what each stage holds and needs.
+/// Several lines, each ending in a newline.
 std::string report(const plan::Plan &plan);
 
 } // namespace mega
