@@ -7,8 +7,11 @@
 #include "runtime/plan/LogicalParameters.h"
 #include "runtime/plan/PlanLayouts.h"
 #include "runtime/plan/Report.h"
+#include "runtime/plan/StageMap.h"
+#include "runtime/plan/StepTimes.h"
 
 #include <iterator>
+#include <map>
 
 namespace mega {
 namespace {
@@ -82,12 +85,16 @@ void printMemory(Out out, const plan::Plan &plan) {
 }
 
 void printCommunication(Out out, const plan::Plan &plan) {
+  if (length(plan.groups()) == 0) {
+    return;
+  }
+  fmt::format_to(out, "\ncommunication of a rank, per step (mean sizes)\n");
   for (uint32_t e = 0; e < length(plan.entry_points()); ++e) {
     const plan::EntryPoint &entry = *plan.entry_points()->Get(e);
     for (const CommunicationTotal &total : communicationOf(plan, entry)) {
       fmt::format_to(out, "  {:<6} {:<9} {:<15} {:<8} {:>8} x {:>14} bytes\n",
                      text(entry.name()), plan::EnumNameActionKind(total.phase),
-                     kernelSpec(total.kernel).name, total.axes, total.count,
+                     total.name(), total.axes, total.count,
                      total.bytes / std::max<uint64_t>(total.count, 1));
     }
   }
@@ -142,8 +149,13 @@ void printFunctions(Out out, const plan::Plan &plan) {
 void printPrograms(Out out, const plan::Plan &plan) {
   for (uint32_t p = 0; p < length(plan.programs()); ++p) {
     const plan::Program &program = *plan.programs()->Get(p);
-    fmt::format_to(out, "\nprogram {} ({})\n", text(program.name()),
-                   plan::EnumNameActionKind(program.kind()));
+    const bool ofPart =
+        isRun(program) || program.kind() == plan::ActionKind::Transfer;
+    fmt::format_to(out, "\nprogram {} ({}{})\n", text(program.name()),
+                   plan::EnumNameActionKind(program.kind()),
+                   ofPart && meshOf(plan).size(Axis::Pp) > 1
+                       ? fmt::format(" of part {}", program.part())
+                       : "");
     for (const plan::Call &call : elements(program.calls())) {
       const plan::Function &function = *plan.functions()->Get(call.function());
       std::string arguments;
@@ -170,11 +182,9 @@ void printSchedules(Out out, const plan::Plan &plan) {
     const plan::EntryPoint &entry = *plan.entry_points()->Get(e);
     fmt::format_to(out, "\nentry point {}: {} micro-batches\n",
                    text(entry.name()), entry.micro_batches());
-    for (uint32_t s = 0; s < length(entry.stages()); ++s) {
-      const plan::Stage &stage = *entry.stages()->Get(s);
-      fmt::format_to(out, "  stage {}: {} actions: {}\n", s,
-                     length(stage.actions()), scheduleText(plan, stage));
-    }
+    const plan::Stage &stage = *entry.stages()->Get(0);
+    fmt::format_to(out, "  stage {}: {} actions: {}\n", plan.stage(),
+                   length(stage.actions()), scheduleText(plan, stage));
   }
   fmt::format_to(out, "\nloss\n");
   for (uint32_t i = 0; i < length(plan.loss_terms()); ++i) {
@@ -182,6 +192,39 @@ void printSchedules(Out out, const plan::Plan &plan) {
     fmt::format_to(out, "  {}: {} * {} / {}\n", text(term.name()),
                    term.weight(), address(plan, *term.sum()),
                    address(plan, *term.count()));
+  }
+}
+
+struct Section {
+  const char *name;
+  void (*print)(Out out, const plan::Plan &plan);
+};
+constexpr Section kSections[] = {
+    {"memory", printMemory},         {"communication", printCommunication},
+    {"parameters", printParameters}, {"functions", printFunctions},
+    {"programs", printPrograms},     {"schedule", printSchedules},
+};
+
+/// Stage after stage. A section that was printed for an earlier stage is named
+/// and not repeated: stages of one kind differ in a few numbers only.
+void printStages(Out out, const plan::Plan &plan) {
+  const std::vector<PartPlacement> parts = partPlacements(plan);
+  fmt::format_to(out, "schedule    {}\nstages      {}\n", scheduleName(plan),
+                 stageCount(plan));
+  std::map<std::string, int64_t> printed;
+  for (int64_t s = 0; s < stageCount(plan); ++s) {
+    const plan::Plan &stage = stagePlan(plan, s);
+    fmt::format_to(out, "\nstage {}: {}\n", s, stageContent(parts, s));
+    for (const Section &section : kSections) {
+      std::string own;
+      section.print(Out(own), stage);
+      const auto [it, fresh] = printed.try_emplace(own, s);
+      if (fresh) {
+        fmt::format_to(out, "{}", own);
+      } else if (!own.empty()) {
+        fmt::format_to(out, "\n{}: as of stage {}\n", section.name, it->second);
+      }
+    }
   }
 }
 
@@ -250,18 +293,17 @@ std::string scheduleText(const plan::Plan &plan, const plan::Stage &stage) {
 }
 
 std::string inspectText(const LoadedPlan &loaded) {
+  const plan::Plan &plan = loaded.root();
   std::string all;
   const Out out(all);
   printIdentity(out, loaded);
-  printMemory(out, loaded.root());
-  if (length(loaded.root().groups()) > 0) {
-    fmt::format_to(out, "\ncommunication of a rank, per step (mean sizes)\n");
-    printCommunication(out, loaded.root());
+  if (stageCount(plan) > 1) {
+    printStages(out, plan);
+    return all;
   }
-  printParameters(out, loaded.root());
-  printFunctions(out, loaded.root());
-  printPrograms(out, loaded.root());
-  printSchedules(out, loaded.root());
+  for (const Section &section : kSections) {
+    section.print(out, plan);
+  }
   return all;
 }
 

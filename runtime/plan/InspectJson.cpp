@@ -3,6 +3,7 @@
 #include "runtime/plan/Inspect.h"
 #include "runtime/plan/Kernels.h"
 #include "runtime/plan/Layout.h"
+#include "runtime/plan/StageMap.h"
 
 #include <nlohmann/json.hpp>
 
@@ -136,6 +137,7 @@ Json programsJson(const plan::Plan &plan) {
     }
     all.push_back({{"name", text(program.name())},
                    {"kind", plan::EnumNameActionKind(program.kind())},
+                   {"part", program.part()},
                    {"calls", std::move(calls)}});
   }
   return all;
@@ -170,49 +172,76 @@ Json lossJson(const plan::Plan &plan) {
   return all;
 }
 
+Json communicationJson(const plan::Plan &plan) {
+  Json all = Json::array();
+  for (uint32_t e = 0; e < length(plan.entry_points()); ++e) {
+    const plan::EntryPoint &entry = *plan.entry_points()->Get(e);
+    for (const CommunicationTotal &total : communicationOf(plan, entry)) {
+      all.push_back({{"entry_point", text(entry.name())},
+                     {"phase", plan::EnumNameActionKind(total.phase)},
+                     {"collective", total.name()},
+                     {"axes", total.axes},
+                     {"ranks", total.size},
+                     {"count", total.count},
+                     {"bytes", total.bytes},
+                     {"sent_bytes", total.sentBytes()}});
+    }
+  }
+  return all;
+}
+
+/// What is executed: of the plan, or of each of its stages.
+void addExecution(Json &json, const plan::Plan &plan) {
+  json["flops_per_step"] = plan.flops_per_step();
+  json["memory"] = memoryJson(plan);
+  json["communication"] = communicationJson(plan);
+  json["parameter_count"] = plan.parameter_count();
+  json["parameters"] = parametersJson(plan);
+  json["functions"] = functionsJson(plan);
+  json["programs"] = programsJson(plan);
+  json["entry_points"] = entryPointsJson(plan);
+  json["loss_terms"] = lossJson(plan);
+}
+
+Json stagesJson(const plan::Plan &plan) {
+  const std::vector<PartPlacement> parts = partPlacements(plan);
+  Json all = Json::array();
+  for (int64_t s = 0; s < stageCount(plan); ++s) {
+    Json stage = {{"stage", s}, {"holds", stageContent(parts, s)}};
+    addExecution(stage, stagePlan(plan, s));
+    all.push_back(std::move(stage));
+  }
+  return all;
+}
+
 } // namespace
 
 std::string inspectJson(const LoadedPlan &loaded) {
   const plan::Plan &plan = loaded.root();
-  Json communication = Json::array();
-  for (uint32_t e = 0; e < length(plan.entry_points()); ++e) {
-    const plan::EntryPoint &entry = *plan.entry_points()->Get(e);
-    for (const CommunicationTotal &total : communicationOf(plan, entry)) {
-      communication.push_back({{"entry_point", text(entry.name())},
-                               {"phase", plan::EnumNameActionKind(total.phase)},
-                               {"collective", kernelSpec(total.kernel).name},
-                               {"axes", total.axes},
-                               {"ranks", total.size},
-                               {"count", total.count},
-                               {"bytes", total.bytes},
-                               {"sent_bytes", total.sentBytes()}});
-    }
-  }
   Json mesh = Json::object();
   for (const plan::Axis &axis : elements(plan.mesh())) {
     mesh[std::string(name(static_cast<Axis>(axis.name())))] = axis.size();
   }
-  const Json json = {{"model", text(plan.model())},
-                     {"hash", loaded.hash()},
-                     {"bytes", loaded.bytes().size()},
-                     {"version", plan.version()},
-                     {"schema", fmt::format("{:016x}", plan.schema())},
-                     {"compiler", text(plan.compiler())},
-                     {"options", text(plan.options())},
-                     {"mesh", std::move(mesh)},
-                     {"micro_batch_size", plan.micro_batch_size()},
-                     {"global_batch_size", plan.global_batch_size()},
-                     {"sequence_length", plan.sequence_length()},
-                     {"vocabulary", plan.vocabulary()},
-                     {"flops_per_step", plan.flops_per_step()},
-                     {"memory", memoryJson(plan)},
-                     {"communication", std::move(communication)},
-                     {"parameter_count", plan.parameter_count()},
-                     {"parameters", parametersJson(plan)},
-                     {"functions", functionsJson(plan)},
-                     {"programs", programsJson(plan)},
-                     {"entry_points", entryPointsJson(plan)},
-                     {"loss_terms", lossJson(plan)}};
+  Json json = {{"model", text(plan.model())},
+               {"hash", loaded.hash()},
+               {"bytes", loaded.bytes().size()},
+               {"version", plan.version()},
+               {"schema", fmt::format("{:016x}", plan.schema())},
+               {"compiler", text(plan.compiler())},
+               {"options", text(plan.options())},
+               {"mesh", std::move(mesh)},
+               {"micro_batch_size", plan.micro_batch_size()},
+               {"global_batch_size", plan.global_batch_size()},
+               {"sequence_length", plan.sequence_length()},
+               {"vocabulary", plan.vocabulary()}};
+  if (stageCount(plan) == 1) {
+    addExecution(json, plan);
+  } else {
+    json["flops_per_step"] = plan.flops_per_step();
+    json["parameter_count"] = plan.parameter_count();
+    json["schedule"] = scheduleName(plan);
+    json["stages"] = stagesJson(plan);
+  }
   // Text from a file may be no UTF-8: shown with replacement characters.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
