@@ -3,6 +3,7 @@
 #include "runtime/core/Files.h"
 #include "runtime/plan/PlanFile.h"
 #include "runtime/plan/Report.h"
+#include "tools/report/PlanReport.h"
 
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/ErrorHandling.h"
@@ -93,9 +94,11 @@ static cl::opt<std::string>
     dumpDirectory("dump-ir", cl::value_desc("DIR"),
                   cl::desc("write the IR after every phase there"),
                   cl::cat(category));
-static cl::opt<bool> wantReport("report",
-                                cl::desc("print memory, parameters and FLOPs"),
-                                cl::cat(category));
+static cl::opt<std::string> reportFile(
+    "report", cl::ValueOptional, cl::value_desc("FILE.html"),
+    cl::desc("print stages, memory and communication, or write a page "
+             "with the timeline too"),
+    cl::cat(category));
 
 static int fail(const Status &status) {
   llvm::errs() << "megac: error: " << status.message() << "\n";
@@ -115,6 +118,31 @@ static int finishOutput() {
 }
 
 static Status checkSchedule();
+/// A whole file or none.
+static Status writeFile(const std::string &path,
+                        std::span<const std::byte> bytes) {
+  MEGA_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::create(path));
+  MEGA_RETURN_IF_ERROR(file.write(bytes));
+  return file.commit();
+}
+
+/// What --report asks for, of a plan that is in `path`; `-` is standard output.
+static Status writeReport(std::span<const std::byte> bytes,
+                          const std::string &path) {
+  MEGA_ASSIGN_OR_RETURN(const LoadedPlan plan,
+                        loadPlan({bytes.begin(), bytes.end()}));
+  if (!reportFile.empty()) {
+    const std::string page = renderHtml(planReport(plan));
+    return writeFile(reportFile, std::as_bytes(std::span(page)));
+  }
+  // Text would end up in the plan.
+  if (path != "-") {
+    llvm::outs() << report(plan.root()) << "plan              " << path << ", "
+                 << withThousands(bytes.size()) << " bytes, " << plan.hash()
+                 << "\n";
+  }
+  return Status::ok();
+}
 
 static Status checkDegrees() {
   constexpr int64_t kMaxRanks = 1 << 20;
@@ -346,25 +374,13 @@ static int run() {
   if (path == "-") {
     llvm::outs().write(reinterpret_cast<const char *>(bytes->data()),
                        bytes->size());
-    return finishOutput();
+  } else if (const Status status = writeFile(path, *bytes); !status.isOk()) {
+    return fail(status);
   }
-  auto file = AtomicFile::create(path);
-  if (!file.isOk()) {
-    return fail(file.status());
-  }
-  Status written = file->write(std::span<const std::byte>(*bytes));
-  if (written.isOk()) {
-    written = file->commit();
-  }
-  if (!written.isOk()) {
-    return fail(written);
-  }
-  if (wantReport) {
-    auto plan = loadPlan(*bytes);
-    llvm::outs() << report(plan->root());
-    llvm::outs() << "plan              " << path << ", "
-                 << withThousands(bytes->size()) << " bytes, " << plan->hash()
-                 << "\n";
+  if (reportFile.getNumOccurrences() > 0) {
+    if (const Status status = writeReport(*bytes, path); !status.isOk()) {
+      return fail(status);
+    }
   }
   return finishOutput();
 }
@@ -390,7 +406,7 @@ int main(int argc, char **argv) {
           "  megac examples/llama3-8b.mlir --seq-length 4096 -o llama.mega\n"
           "  megac model.mlir --precision bf16 --recompute selective\n"
           "  megac model.mlir --tp 4 --sp --dp 2 --zero 1 -o model.mega\n"
-          "  megac model.mlir --dump-ir /tmp/ir\n\n"
+          "  megac model.mlir --pp 4 --report=model.html\n\n"
           "Exit codes: 0 ok, 1 model or configuration rejected, 2 wrong "
           "usage,\n"
           "70 internal error, 74 input/output error.\n",

@@ -142,7 +142,7 @@ def look(browser, scheme, stages, shots):
     return ground
 
 
-def use(browser, shots):
+def use(browser, unit, shots):
     """Points, zooms and drags on the timeline."""
     browser.run("document.getElementById('timeline').scrollIntoView()")
     left, top, width = browser.run(
@@ -154,7 +154,7 @@ def use(browser, shots):
     tip = "const t = document.getElementById('tip'); return t.hidden ? '' : t.innerText"
     browser.act("pointer", move(math.ceil(left), y))
     text = browser.run(tip)
-    for word in ("stage 0", "Forward", "micro-batch\n0", "chunk\n0", "begin\n0 ms", "end\n"):
+    for word in ("stage 0", "Forward", "micro-batch\n0", "chunk\n0", f"begin\n0 {unit}", "end\n"):
         expect(word in text, f"the tip of the first bar lacks {word!r}: {text!r}")
 
     browser.act("wheel", {"type": "scroll", "x": round(left + width / 4), "y": round(y),
@@ -178,7 +178,7 @@ def use(browser, shots):
     top = browser.run("return document.querySelector('#memory .over').getBoundingClientRect().top")
     browser.act("pointer", move(left + width / 2, top + 24 + 6))
     text = browser.run(tip)
-    for word in ("stage 0", "memory\n", "peak\n", "GiB"):
+    for word in ("stage 0", "memory\n", "peak\n", "iB"):
         expect(word in text, f"the tip of the memory lacks {word!r}: {text!r}")
 
     browser.run("document.querySelector('[data-zoom=fit]').click()")
@@ -211,7 +211,7 @@ def check(browser, options):
         "const start = performance.now(); redraw();"
         "document.querySelector('canvas').getContext('2d').getImageData(0, 0, 1, 1);"
         "return performance.now() - start")
-    use(browser, options.shots)
+    use(browser, options.unit, options.shots)
     fetched = browser.run(
         "return performance.getEntriesByType('resource').map((entry) => entry.name)")
     expect(all(name.startswith("data:") for name in fetched), f"the page fetches {fetched}")
@@ -227,6 +227,7 @@ def main():
     parser.add_argument("report", type=pathlib.Path)
     parser.add_argument("--stages", type=int, required=True)
     parser.add_argument("--title", required=True)
+    parser.add_argument("--unit", default="ms", help="of times")
     parser.add_argument("--shots", help="a folder for screenshots")
     options = parser.parse_args()
     size = options.report.stat().st_size
