@@ -68,12 +68,25 @@ Status Executor::runStep(uint32_t entryPoint, const StepScalars &scalars,
   const plan::EntryPoint &entry = *plan_.entry_points()->Get(entryPoint);
   KernelContext context{pool, scalars, 0, 0, &groups};
   const auto actions = elements(entry.stages()->Get(0)->actions());
+  ActionLog *const log =
+      actionLog && actionLog->entryPoint() == entryPoint ? actionLog : nullptr;
+  const auto intervals =
+      log ? log->beginStep() : std::span<ActionLog::Interval>();
   for (size_t a = 0; a < actions.size(); ++a) {
+    if (log) [[unlikely]] {
+      intervals[a].begin = ActionLog::now();
+    }
     action.store(static_cast<int64_t>(a), std::memory_order_relaxed);
     const plan::Action &each = actions[a];
     context.firstSample =
         firstSample + samplesBefore + each.micro_batch() * samplesPerMicroBatch;
     MEGA_RETURN_IF_ERROR(runProgram(each, context));
+    if (log) [[unlikely]] {
+      intervals[a].end = ActionLog::now();
+    }
+  }
+  if (log) {
+    log->endStep();
   }
   action.store(-1, std::memory_order_relaxed);
   ++steps;

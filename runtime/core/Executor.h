@@ -24,6 +24,7 @@
 #ifndef MEGA_RUNTIME_CORE_EXECUTOR_H
 #define MEGA_RUNTIME_CORE_EXECUTOR_H
 
+#include "runtime/core/ActionLog.h"
 #include "runtime/core/Kernel.h"
 #include "runtime/core/Memory.h"
 #include "runtime/plan/LogicalParameters.h"
@@ -102,6 +103,9 @@ public:
   /// no further use.
   Status runStep(uint32_t entryPoint, const StepScalars &scalars,
                  int64_t firstSample);
+
+  /// Writes down when actions run, until it is null. Between steps.
+  void setActionLog(ActionLog *log) { actionLog = log; }
 
   /// Number of the input called `name`.
   std::optional<uint32_t> findInput(std::string_view name) const;
@@ -217,6 +221,7 @@ private:
   int64_t samplesPerMicroBatch = 1;
   int64_t samplesBefore = 0;
   std::atomic<int64_t> action{-1};
+  ActionLog *actionLog = nullptr;
 };
 
 } // namespace mega

@@ -55,7 +55,7 @@ std::string rangesText(const std::string &name, const std::set<uint32_t> &set) {
   for (auto it = set.begin(); it != set.end();) {
     const uint32_t first = *it;
     uint32_t last = first;
-    while (++it != set.end() && *it == last + 1) {
+    for (++it; it != set.end() && *it == last + 1; ++it) {
       last = *it;
     }
     ranges += ranges.empty() ? "" : ", ";

@@ -6,6 +6,7 @@
 #include "runtime/train/Prefetcher.h"
 #include "runtime/train/ProcessWorld.h"
 #include "runtime/train/Session.h"
+#include "runtime/train/StepTrace.h"
 
 #include <sys/resource.h>
 
@@ -156,6 +157,47 @@ Status runIn(const LoadedPlan &loaded, const RankOptions &options,
                                       : std::move(session).takeStatus());
 }
 
+/// What --trace and the times of the last step need, if they are asked for.
+class Recording {
+public:
+  static StatusOr<Recording> begin(Session &session,
+                                   const TrainOptions &options) {
+    Recording recording;
+    const bool alone = options.ranks.launch.worldSize == 1;
+    if (!options.traceFile.empty()) {
+      MEGA_ASSIGN_OR_RETURN(
+          recording.file,
+          AtomicFile::create(alone ? options.traceFile
+                                   : pathOfRank(options.traceFile,
+                                                session.executor().rank())));
+    }
+    if (alone) {
+      recording.onLastStep = options.onLastStep;
+    }
+    if (recording.file || recording.onLastStep) {
+      const auto steps =
+          recording.file ? std::min<int64_t>(options.steps, kTracedSteps) : 0;
+      recording.trace = std::make_unique<StepTrace>(
+          session.ranks(), *session.executor().findEntryPoint("train"),
+          static_cast<size_t>(steps));
+    }
+    return recording;
+  }
+
+  Status end() {
+    if (file) {
+      MEGA_RETURN_IF_ERROR_CONTEXT(trace->write(*file), "--trace");
+      MEGA_RETURN_IF_ERROR_CONTEXT(file->commit(), "--trace");
+    }
+    return onLastStep ? onLastStep(trace->lastStep()) : Status::ok();
+  }
+
+private:
+  std::optional<AtomicFile> file;
+  std::function<Status(const StepTimes &)> onLastStep;
+  std::unique_ptr<StepTrace> trace;
+};
+
 Status trainIn(Session &session, const LoadedPlan &loaded,
                const TrainOptions &options) {
   MEGA_ASSIGN_OR_RETURN(const LearningRate learningRate,
@@ -179,6 +221,8 @@ Status trainIn(Session &session, const LoadedPlan &loaded,
     MEGA_ASSIGN_OR_RETURN(
         log, MetricsLog::open(options.logFile, MetricsLog::Mode::Replace));
   }
+  MEGA_ASSIGN_OR_RETURN(Recording recording,
+                        Recording::begin(session, options));
 
   const plan::Plan &plan = loaded.root();
   Executor &executor = session.executor();
@@ -260,7 +304,7 @@ Status trainIn(Session &session, const LoadedPlan &loaded,
   if (root) {
     printSummary(plan, session.ranks());
   }
-  return Status::ok();
+  return recording.end();
 }
 
 Status evaluateIn(Session &session, const EvalOptions &options,

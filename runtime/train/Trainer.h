@@ -15,6 +15,7 @@
 #include "runtime/optim/LearningRate.h"
 #include "runtime/plan/PlanFile.h"
 #include "runtime/plan/Status.h"
+#include "runtime/plan/StepTimes.h"
 
 #include <chrono>
 #include <cstdint>
@@ -74,6 +75,12 @@ struct TrainOptions {
   std::optional<int64_t> ignoreToken;
   std::string logFile;
   std::vector<DumpRequest> dumps;
+  /// Events of the first steps (StepTrace.h), written at the end: a file of all
+  /// ranks, or of each process its own. Empty: nothing is recorded.
+  std::string traceFile;
+  /// Called at the end with the times of the last step, if it is set and all
+  /// ranks are threads of this process.
+  std::function<Status(const StepTimes &)> onLastStep;
 };
 
 /// Trains. Progress and a summary go to stderr; errors are returned with the
