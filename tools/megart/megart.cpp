@@ -3,11 +3,15 @@
 #include "runtime/plan/Inspect.h"
 #include "runtime/plan/PlanLayouts.h"
 #include "runtime/plan/Verifier.h"
+#include "runtime/train/StepTrace.h"
 #include "runtime/train/Trainer.h"
 #include "tools/megart/LaunchArguments.h"
 #include "tools/megart/RunConfig.h"
+#include "tools/report/PlanReport.h"
 #include "tools/support/CommandLine.h"
 
+#include <functional>
+#include <memory>
 #include <vector>
 
 using namespace mega;
@@ -22,9 +26,10 @@ constexpr const char *kExamples =
     "  megart inspect gpt2-tiny.mega\n"
     "\n";
 
+// One line: the help of a command has to fit a screen.
 constexpr const char *kExitCodes =
-    "Exit codes: 0 ok, 1 the run failed, 2 wrong usage, 65 bad plan or data,\n"
-    "69 a rank, memory or device unavailable, 74 input/output error\n";
+    "Exit codes: 0 ok, 1 failed, 2 usage, 65 bad "
+    "plan or data, 69 unavailable, 74 I/O";
 
 /// Loads a plan and proves it before anything is allocated.
 StatusOr<LoadedPlan> open(const std::string &path) {
@@ -33,8 +38,21 @@ StatusOr<LoadedPlan> open(const std::string &path) {
   return plan;
 }
 
+/// Writes the page about the last step, into a file made before the first.
+StatusOr<std::function<Status(const StepTimes &)>>
+timelineWriter(const LoadedPlan &plan, const std::string &path) {
+  MEGA_ASSIGN_OR_RETURN(AtomicFile created, AtomicFile::create(path));
+  const auto file = std::make_shared<AtomicFile>(std::move(created));
+  return std::function([&plan, file](const StepTimes &times) -> Status {
+    MEGA_RETURN_IF_ERROR_CONTEXT(
+        file->write(renderHtml(measuredReport(plan, times))), "--timeline");
+    MEGA_RETURN_IF_ERROR_CONTEXT(file->commit(), "--timeline");
+    return Status::ok();
+  });
+}
+
 Status runTrain(const std::string &path, TrainOptions options,
-                const std::string &schedule,
+                const std::string &schedule, const std::string &timeline,
                 const std::vector<std::string> &dumps) {
   const auto kind = findLearningRateKind(schedule);
   if (!kind) {
@@ -49,6 +67,9 @@ Status runTrain(const std::string &path, TrainOptions options,
     options.dumps.push_back(request);
   }
   MEGA_ASSIGN_OR_RETURN(const LoadedPlan plan, open(path));
+  if (!timeline.empty()) {
+    MEGA_ASSIGN_OR_RETURN(options.onLastStep, timelineWriter(plan, timeline));
+  }
   return train(plan, options);
 }
 
@@ -80,6 +101,7 @@ struct TrainCommand {
   std::string schedule = "constant";
   std::vector<std::string> dumps;
   std::string config;
+  std::string timeline;
   int64_t decaySteps = 0;
 };
 
@@ -197,6 +219,11 @@ void addOutput(CLI::App &command, TrainCommand &train) {
   addValue(command, "--dump", train.dumps, "WHAT",
            "weights@STEP=DIR or gradients@STEP=DIR; repeatable")
       ->allow_extra_args(false);
+  addValue(command, "--trace", train.options.traceFile, "PATH",
+           fmt::format("the first {} steps as Chrome or Perfetto trace (none)",
+                       kTracedSteps));
+  addValue(command, "--timeline", train.timeline, "PATH",
+           "HTML: the last step, measured and planned (none)");
   addValue(command, "--config", train.config, "FILE",
            "these options in TOML; the command line wins");
 }
@@ -278,6 +305,12 @@ Status run(int argc, char **argv, CLI::App &app) {
                         toRanks(command, launch, train.options.ranks.threads));
   MEGA_ASSIGN_OR_RETURN(const bool starts,
                         startsProcesses(launch, train.options.ranks.launch));
+  if (!train.timeline.empty() &&
+      (starts || train.options.ranks.launch.worldSize > 1)) {
+    return usageError(
+        "--timeline shows the ranks of one process, and these are "
+        "several; take --trace, which writes a file for each");
+  }
   if (starts) {
     MEGA_ASSIGN_OR_RETURN(const LoadedPlan loaded, open(plan));
     if (const int64_t ranks = meshOf(loaded.root()).ranks(); ranks > 1) {
@@ -288,7 +321,8 @@ Status run(int argc, char **argv, CLI::App &app) {
     train.options.learningRate.decaySteps = train.decaySteps;
   }
   MEGA_ASSIGN_OR_RETURN(train.options.data, toSource(data));
-  return runTrain(plan, train.options, train.schedule, train.dumps);
+  return runTrain(plan, train.options, train.schedule, train.timeline,
+                  train.dumps);
 }
 
 } // namespace

@@ -253,23 +253,25 @@ std::string fill(std::string_view page,
 
 std::string renderHtml(const HtmlReportData &data) {
   const MemoryParts parts = memoryParts(data);
-  return fill(kHtmlTemplate,
-              {{"title", escape(data.title)},
-               {"bubble", fmt::format("{:.1f}%", 100 * data.bubbleFraction)},
-               {"total", fmt::format("{:.5g}", data.total)},
-               {"unit", escape(data.timeUnit)},
-               {"stages", std::to_string(data.stages.size())},
-               {"facts", facts(data)},
-               {"timelineHidden", hidden(data, &ReportStage::bars)},
-               {"stageRows", stageRows(data)},
-               {"memoryHidden", hidden(data, &ReportStage::memory)},
-               {"memoryRows", memoryRows(data)},
-               {"partsHidden", hidden(data, &ReportStage::memoryParts)},
-               {"partNames", parts.legend},
-               {"partsSize", data.stages.size() > 16 ? "many" : ""},
-               {"partsRows", parts.rows},
-               {"tables", tables(data)},
-               {"data", chartData(data)}});
+  return fill(
+      kHtmlTemplate,
+      {{"title", escape(data.title)},
+       {"bubble", fmt::format("{:.1f}%", 100 * data.bubbleFraction)},
+       {"total", fmt::format("{:.5g}", data.total)},
+       {"unit", escape(data.timeUnit)},
+       {"stages", std::to_string(data.stageCount == 0 ? data.stages.size()
+                                                      : data.stageCount)},
+       {"facts", facts(data)},
+       {"timelineHidden", hidden(data, &ReportStage::bars)},
+       {"stageRows", stageRows(data)},
+       {"memoryHidden", hidden(data, &ReportStage::memory)},
+       {"memoryRows", memoryRows(data)},
+       {"partsHidden", hidden(data, &ReportStage::memoryParts)},
+       {"partNames", parts.legend},
+       {"partsSize", data.stages.size() > 16 ? "many" : ""},
+       {"partsRows", parts.rows},
+       {"tables", tables(data)},
+       {"data", chartData(data)}});
 }
 
 } // namespace mega

@@ -33,10 +33,11 @@ struct ReportBar {
   uint32_t microBatch;
 };
 
+/// A row of the charts.
 struct ReportStage {
   /// `stage 3`.
   std::string name;
-  /// `layers 9-11`, or whatever says what the stage holds.
+  /// `layers 9-11`, or whatever else stands beside the name.
   std::string layers;
   /// Ascending, without overlap.
   std::vector<ReportBar> bars;
@@ -63,6 +64,8 @@ struct HtmlReportData {
   double total = 0;
   /// `ms`, or what else times are in.
   std::string timeUnit;
+  /// Stages of the plan; 0: as many as there are rows.
+  size_t stageCount = 0;
   std::vector<ReportStage> stages;
   std::vector<ReportTable> tables;
 };

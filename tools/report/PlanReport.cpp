@@ -196,6 +196,7 @@ HtmlReportData measuredReport(const LoadedPlan &loaded,
       pageOf(loaded, measured, "ms",
              "measured, and planned at the mean rate of all forwards and "
              "backwards");
+  page.stageCount = static_cast<size_t>(stageCount(plan));
   page.facts.emplace_back("planned bubble",
                           fmt::format("{:.1f}%, {:.5g} ms for a step",
                                       100 * idleFraction(plan, planned),
@@ -206,8 +207,8 @@ HtmlReportData measuredReport(const LoadedPlan &loaded,
          {std::pair("planned", &planned), std::pair("measured", &measured)}) {
       const auto &own = times->stages[static_cast<size_t>(s)];
       ReportStage row;
-      row.name = fmt::format("stage {} {}", s, how);
-      row.layers = stageContent(parts, s);
+      row.name = fmt::format("stage {}", s);
+      row.layers = how;
       row.bars = barsOf(stage, own, chunksOf(parts));
       row.memory = memoryOf(stage, own);
       page.stages.push_back(std::move(row));

@@ -81,8 +81,9 @@ function clearHover() {
   }
 }
 
+/// A row's name, and what stands beside it in the timeline.
 function nameOf(stage) {
-  return document.querySelector(`[data-stage="${stage}"] b`).textContent;
+  return document.querySelector(`.stage-row[data-stage="${stage}"]`).title;
 }
 
 function timeText(time) {
