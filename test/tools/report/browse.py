@@ -99,10 +99,15 @@ class Browser:
         if kind == "pointer":
             source["parameters"] = {"pointerType": "mouse"}
         self.call("POST", "/actions", {"actions": [source]})
-        # Two frames later it is drawn.
+        self.drawn()
+
+    def drawn(self, condition="true"):
+        """Waits until the condition holds; two frames later it is drawn."""
         self.call("POST", "/execute/async", {"args": [], "script":
             "const done = arguments[0];"
-            "requestAnimationFrame(() => requestAnimationFrame(() => done()));"})
+            f"const wait = () => requestAnimationFrame({condition}"
+            " ? () => requestAnimationFrame(() => done()) : wait);"
+            "wait();"})
 
     def view(self):
         """The interval of time that the charts show."""
@@ -127,6 +132,8 @@ def look(browser, scheme, stages, shots):
     """The page as it opens."""
     browser.cdp("Emulation.setEmulatedMedia",
                 features=[{"name": "prefers-color-scheme", "value": scheme}])
+    # The page hears of it in a frame, and draws then.
+    browser.drawn(f"matchMedia('(prefers-color-scheme: {scheme})').matches")
     forward, curve, ground = browser.run(
         "return [theme.bars[0][0].fill, theme.curve, theme.ground]")
     for chart, colour, least in (("timeline", forward, 0.005), ("memory", curve, 0.05)):
