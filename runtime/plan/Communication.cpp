@@ -123,7 +123,11 @@ std::vector<CommunicationTotal> communicationOf(const plan::Plan &plan,
       const plan::Function &function = *plan.functions()->Get(call.function());
       for (const plan::Launch &launch : elements(function.launches())) {
         const auto kernel = static_cast<Kernel>(launch.kernel());
-        if (!isCollective(kernel) && !isBetweenStages(kernel)) {
+        // A wait moves nothing.
+        const bool moves = isBetweenStages(kernel) &&
+                           kernel != Kernel::SendWait &&
+                           kernel != Kernel::ReceiveWait;
+        if (!isCollective(kernel) && !moves) {
           continue;
         }
         const auto group = static_cast<size_t>(
