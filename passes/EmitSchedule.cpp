@@ -110,16 +110,18 @@ struct EmitSchedulePass : mega::impl::EmitScheduleBase<EmitSchedulePass> {
         makeLossFunction(builder, term);
       }
     }
-    for (int64_t chunk = 0; chunk < request.chunks; ++chunk) {
-      for (bool train : {true, false}) {
+    for (bool train : {true, false}) {
+      makePrologue(builder, module, train);
+      for (int64_t chunk = 0; chunk < request.chunks; ++chunk) {
         makeForward(builder, applications, chunk, train);
       }
+    }
+    for (int64_t chunk = 0; chunk < request.chunks; ++chunk) {
       if (failed(makeBackward(builder, applications, chunk))) {
         return signalPassFailure();
       }
     }
     for (bool train : {true, false}) {
-      makePrologue(builder, module, train);
       makeFinish(builder, train);
       if (failed(makeSchedule(builder, train))) {
         return signalPassFailure();

@@ -101,8 +101,8 @@ private:
     const int64_t source = sends ? stage : peer;
     const int64_t target = sends ? peer : stage;
     event.peer = static_cast<int32_t>(peer);
-    event.communicator = static_cast<int32_t>(
-        (source * stages + target) * 2 + (event.work == Work::Backward));
+    event.communicator = static_cast<int32_t>((source * stages + target) * 2 +
+                                              (event.work == Work::Backward));
     event.queue = event.communicator;
     event.bytes = bufferType(elements(program.arguments())[0]).extentBytes();
     events.push_back(event);

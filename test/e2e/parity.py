@@ -165,17 +165,16 @@ class Case:
         interleaved = (self.schedule or ("interleaved" if self.vpp > 1 else "1f1b")
                        ) == "interleaved"
         if self.vpp > 1 and not interleaved:
-            broken.append(rf"cannot have {self.vpp} chunks per stage \(legal: 1\)")
+            broken.append(f"--schedule {self.schedule} has one part on each stage, and "
+                          f"--vpp is {self.vpp}; .* --schedule interleaved")
         if self.vpp == 1 and interleaved:
-            broken.append(r"cannot have 1 chunk per stage \(legal: 2 or more\)")
-        if interleaved and self.micro_batches < self.pp:
-            broken.append(f"{self.pp} stages cannot take {self.micro_batches} "
-                          rf"micro-batch.*\(legal: {self.pp} or more\)")
-        elif interleaved and self.micro_batches % self.pp:
-            # What it calls legal are sizes of groups, which no flag sets: the legal
-            # numbers, multiples of pp, are not checked here.
-            broken.append(f"{self.micro_batches} micro-batches cannot go through "
-                          f"{self.pp} stages")
+            broken.append("--schedule interleaved .* --vpp is 1; give --vpp 2 or more")
+        if interleaved and self.micro_batches % self.pp:
+            group = self.pp * self.rows * self.dp
+            below = self.batch // group * group
+            nearest = (f"{below}, " if below else "") + str(below + group)
+            broken.append(f"groups of {self.pp}, and --global-batch-size {self.batch} "
+                          rf"makes {self.micro_batches} of them \(nearest: {nearest}\)")
         parts, units = self.pp * self.vpp, LAYERS[self.model] + 2
         if parts > units:
             broken.append(f"{parts} pipeline parts .* as many units of the model, "
