@@ -93,6 +93,14 @@ public:
     return valueAt({buffer.region(), buffer.offset()}, bufferType(buffer));
   }
   StatusOr<Value> valueAt(const Place &place, const BufferType &type);
+  /// What is at `place` is laid out as `buffer` is (V19).
+  Status checkLayout(const Place &place, const plan::Buffer &buffer) {
+    MEGA_ASSIGN_OR_RETURN(const ReadValue value,
+                          memory.read(place.region,
+                                      Box::of(bufferType(buffer), place.offset),
+                                      bufferType(buffer)));
+    return spreads.checkRead(buffer, value);
+  }
 
 private:
   ValueExecution(const plan::Plan &plan, const plan::EntryPoint &entry)

@@ -48,7 +48,8 @@
 // and over the stages of a pipeline together:
 // - (V20) transfers meet, no stage waits for ever, nothing is overwritten that
 //   is under way, every part runs once for every micro-batch, in order
-//   (ScheduleGraph.h). V14 to V19 follow values from stage to stage
+//   (ScheduleGraph.h); the gradient of a parameter on two stages is summed over
+//   them, and no other is. V14 to V19 follow values from stage to stage
 //   (StepExecution.h).
 //
 //===----------------------------------------------------------------------===//
@@ -103,8 +104,9 @@ Status verifyActions(const VerifierContext &context,
 /// V14 to V18, of the whole plan and its stages.
 Status verifyValues(const plan::Plan &plan,
                     const std::vector<VerifierContext> &stages);
-/// V20, of all stages.
+/// V20, of all stages: schedules, and gradients that stages share.
 Status verifyPipeline(const std::vector<VerifierContext> &stages);
+Status verifyTies(const std::vector<VerifierContext> &stages);
 /// V19: launches, of one stage; what is read and written, of the whole plan.
 Status verifyLattice(const plan::Plan &plan);
 Status verifySpreads(const plan::Plan &plan);

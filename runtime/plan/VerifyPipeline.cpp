@@ -8,6 +8,7 @@
 #include "runtime/plan/ScheduleGraph.h"
 #include "runtime/plan/StageGroup.h"
 #include "runtime/plan/StepExecution.h"
+#include "runtime/plan/ValueLayouts.h"
 #include "runtime/plan/Verifier.h"
 
 #include <map>
@@ -77,18 +78,28 @@ private:
                        transfer.kernel == Kernel::SendWait;
     const bool starts = transfer.kernel == Kernel::SendStart ||
                         transfer.kernel == Kernel::ReceiveStart;
-    int32_t &open = started[{sends, action.buffer()}];
+    Started &open = started[{sends, action.buffer()}];
+    const Touch touch = touchesOf(plan, action.program(), 0, 0).front();
+    const Moved moved = {transfer.group, transfer.shift, touch.type,
+                         bufferOf(plan, touch.site).layout()};
     ScheduleEvent event =
         eventOf(sends ? Kind::Send : Kind::Receive, action, program);
     if (!starts) {
       ScheduleEvent wait{};
       wait.kind = Kind::Wait;
-      wait.event = open - 1;
-      open = 0;
+      wait.event = open.event;
+      if (open.event >= 0 && open.moved != moved) {
+        return badInput("{} of micro-batch {} waits for another transfer than "
+                        "buffer {} is in: type, layout, group or direction "
+                        "differ",
+                        text(program.name()), action.micro_batch(),
+                        action.buffer());
+      }
+      open.event = -1;
       events.push_back(wait);
       return Status::ok();
     }
-    if (open != 0) {
+    if (open.event >= 0) {
       return badInput("{} of micro-batch {} starts in buffer {}, where another "
                       "transfer was not waited for",
                       text(program.name()), action.micro_batch(),
@@ -104,9 +115,9 @@ private:
     event.communicator = static_cast<int32_t>((source * stages + target) * 2 +
                                               (event.work == Work::Backward));
     event.queue = event.communicator;
-    event.bytes = bufferType(elements(program.arguments())[0]).extentBytes();
+    event.bytes = touch.type.extentBytes();
+    open = {static_cast<int32_t>(events.size()), moved};
     events.push_back(event);
-    open = static_cast<int32_t>(events.size());
     return Status::ok();
   }
 
@@ -157,8 +168,21 @@ private:
   const plan::Plan &plan;
   const int64_t stage;
   const int64_t stages;
-  /// By direction and buffer: 1 + the event that started what is under way.
-  std::map<std::pair<bool, uint32_t>, int32_t> started;
+  /// What a transfer is, apart from its buffer.
+  struct Moved {
+    int64_t group;
+    int64_t shift;
+    BufferType type;
+    uint8_t layout;
+    friend bool operator==(const Moved &, const Moved &) = default;
+  };
+  /// The event that started a transfer; -1 once it was waited for.
+  struct Started {
+    int32_t event = -1;
+    Moved moved{};
+  };
+  /// By direction and buffer.
+  std::map<std::pair<bool, uint32_t>, Started> started;
   /// Of a buffer between stages.
   int64_t bytes = 0;
 };

@@ -214,6 +214,11 @@ Status verifyWrite(const VerifierContext &context, const Roles &roles,
     return badInput("{} writes parameters, which only adamw in a finish may",
                     describe(context.plan, touch.site));
   }
+  if (touch.kernel == Kernel::SumStages && !touch.inPlace) {
+    return badInput("{} leaves the sum elsewhere, expected in place of its "
+                    "summand",
+                    describe(context.plan, touch.site));
+  }
   if (Roles::touches(roles.optimizer, touch, box) && !adamw) {
     return badInput("{} writes moments or variances, which only adamw in a "
                     "finish may",

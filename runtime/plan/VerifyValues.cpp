@@ -301,9 +301,12 @@ Status StepValues::verifyGradients(const Stranger &stranger) {
         const int64_t offset =
             gradient.offset() +
             (int64_t{p.first_instance()} + k) * gradient.per_instance();
+        const Place place = {gradient.region(), offset};
         MEGA_ASSIGN_OR_RETURN(const Value value,
-                              step.on(s).valueAt({gradient.region(), offset},
-                                                 bufferType(gradient)));
+                              step.on(s).valueAt(place, bufferType(gradient)));
+        MEGA_RETURN_IF_ERROR_CONTEXT(step.on(s).checkLayout(place, gradient),
+                                     "the gradient of parameter {}",
+                                     logicalName(p, k));
         Found &found = gradients[parameterValue(p, k)];
         found.value = sum(found.value, value);
         found.name = logicalName(p, k);

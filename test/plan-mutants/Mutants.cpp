@@ -143,7 +143,10 @@ int64_t usedEnd(const plan::PlanT &plan, uint32_t region) {
     for (const auto &entry : plan.entry_points) {
       for (const plan::Action &action : entry->stages[0]->actions) {
         if (action.program() == p) {
-          slot = std::max<int64_t>(slot, action.slot());
+          slot = std::max<int64_t>(slot, plan.regions[region]->part ==
+                                                 plan::Part::Boundary
+                                             ? action.buffer()
+                                             : action.slot());
           microBatch = std::max<int64_t>(microBatch, action.micro_batch());
         }
       }

@@ -7,6 +7,13 @@
 namespace mega {
 namespace {
 
+bool isPipeline(const plan::PlanT &plan) {
+  return std::any_of(plan.programs.begin(), plan.programs.end(),
+                     [](const auto &program) {
+                       return program->kind == plan::ActionKind::Transfer;
+                     });
+}
+
 bool usesInstance(const plan::FunctionT &f) {
   return std::any_of(f.buffers.begin(), f.buffers.end(),
                      [](const auto &b) { return b.per_instance() != 0; });
@@ -284,8 +291,9 @@ void addScheduleMutants(const plan::PlanT &plan, MutantList &list) {
       edit("repeat-action", site,
            [=](auto &m) { m.insert(m.begin() + at, m[i]); });
       edit("run-again-at-the-end", site, [=](auto &m) { m.push_back(m[i]); });
-      // Micro-batches are independent, but for the slot they may share.
-      if (i + 1 < actions.size() &&
+      // Micro-batches are independent, but for the slot they may share. What a
+      // pipeline does between its runs has some freedom.
+      if (i + 1 < actions.size() && !isPipeline(plan) &&
           actions[i + 1].program() != action.program() &&
           (actions[i + 1].micro_batch() == action.micro_batch() ||
            actions[i + 1].slot() == action.slot())) {

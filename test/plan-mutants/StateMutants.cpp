@@ -108,6 +108,18 @@ void addParameter(const plan::PlanT &plan, size_t i, MutantList &list) {
   }
 }
 
+bool isRead(const plan::PlanT &plan, const plan::Buffer &input) {
+  for (const auto &program : plan.programs) {
+    for (const plan::Buffer &argument : program->arguments) {
+      if (argument.region() == input.region() &&
+          argument.offset() == input.offset()) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
 void addInputs(const plan::PlanT &plan, MutantList &list) {
   for (size_t i = 0; i < plan.inputs.size(); ++i) {
     const auto edit = [&](std::string kind,
@@ -120,8 +132,11 @@ void addInputs(const plan::PlanT &plan, MutantList &list) {
     edit("input-limit-more", [](auto &m) { ++m.limit; });
     edit("input-limit-less", [](auto &m) { --m.limit; });
     edit("input-limit-0", [](auto &m) { m.limit = 0; });
-    edit("input-moved",
-         [](auto &m) { m.buffer->mutate_offset(m.buffer->offset() + 4); });
+    // One that no program of a stage reads may be anywhere.
+    if (isRead(plan, *plan.inputs[i]->buffer)) {
+      edit("input-moved",
+           [](auto &m) { m.buffer->mutate_offset(m.buffer->offset() + 4); });
+    }
     edit("input-region", [](auto &m) { m.buffer->mutate_region(0); });
     edit("input-missing", [](auto &m) { m.buffer.reset(); });
     edit("input-type", [](auto &m) {
