@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # From a bare Debian 12 machine to a falling loss: installs, builds, tokenises
-# real text, compiles an example and trains it. Fails if the loss does not fall.
+# real text, compiles an example for eight ranks and trains it on this machine's
+# processors. Fails if the loss does not fall.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -21,11 +22,17 @@ if [ ${#texts[@]} -eq 0 ]; then
 fi
 mega-data tokenize "${texts[@]}" --tokenizer byte -o "$out/text"
 
-say "Compiling examples/gpt2-tiny.mlir: one plan, with its memory to the byte"
-megac examples/gpt2-tiny.mlir --seq-length 128 --micro-batch-size 4 \
-  --global-batch-size 16 -o "$out/gpt2-tiny.mega" --report
+say "Compiling examples/gpt2-tiny.mlir for 8 ranks: 2 stages, 2 replicas, layers cut in 2"
+flags=(--tp 2 --pp 2 --dp 2 --sp --zero 1 --seq-length 128 --micro-batch-size 2
+  --global-batch-size 16)
+megac examples/gpt2-tiny.mlir "${flags[@]}" -o "$out/gpt2-tiny.mega" --report \
+  >"$out/report.txt"
+sed '/^largest/,$d' "$out/report.txt" # what follows is in the file
+tail -n 1 "$out/report.txt"
+megac examples/gpt2-tiny.mlir "${flags[@]}" -o "$out/gpt2-tiny.mega" \
+  --report="$out/report.html"
 
-say "Training 300 steps"
+say "Training 300 steps: ranks are threads"
 rm -f "$out/metrics.jsonl"
 megart train "$out/gpt2-tiny.mega" --data "$out/text" --steps 300 \
   --lr 3e-3 --lr-schedule cosine --warmup-steps 20 --weight-decay 0.1 \
@@ -43,3 +50,4 @@ print(f"\n== Loss: {losses[0]:.4f} at the first step, {losses[-1]:.4f} at the la
 if not losses[-1] < losses[0]:  # a NaN does not fall either
     sys.exit("quickstart: the loss did not fall")
 PYTHON
+echo "   What every stage does when, and needs: $PWD/$out/report.html"
