@@ -90,8 +90,8 @@ struct PartitionPipelinePass
     }
     auto begin = partitionOf(model, partCount(*pipeline), stages);
     if (!begin.isOk()) {
-      model.emitError() << "with --pp " << pp << " and --vpp " << vpp << ": "
-                        << begin.status().message();
+      model.emitError() << "with --pp " << int64_t{pp} << " and --vpp "
+                        << int64_t{vpp} << ": " << begin.status().message();
       return signalPassFailure();
     }
     module->setAttr(

@@ -176,9 +176,10 @@ StatusOr<std::vector<int64_t>> parseStages(std::string_view text,
                         StagesParser(text, units).parse());
   const auto written = static_cast<int64_t>(begin.size()) - 1;
   if (written != parts) {
-    return makeError(Code::Failed,
-                     "{} parts are written, {} (stages x chunks) are needed",
-                     written, parts);
+    return makeError(
+        Code::Failed, "{} written, {} (stages x chunks) are needed",
+        written == 1 ? "1 part is" : fmt::format("{} parts are", written),
+        parts);
   }
   if (begin.back() != static_cast<int64_t>(units.size())) {
     return makeError(Code::Failed,

@@ -228,9 +228,10 @@ def EmitSchedule : Pass<"mega-emit-schedule", "::mlir::ModuleOp"> {
     Forward and backward of every micro-batch, between the step's prologue and
     its finish, as entry point `@train`; `@eval` only runs forwards. With one
     stage each in turn; in a pipeline as the schedule says, with the transfers
-    of activations and gradients that it needs. The prologue zeroes gradients and sums and turns the label count
-    of the whole global batch into the seed of the backward. Numbers the
-    applications through the model. Afterwards tfm.model and tfm.block are gone.
+    of activations and gradients that it needs. The prologue zeroes gradients
+    and sums and turns the label count of the whole global batch into the seed
+    of the backward. Numbers the applications through the model. Afterwards
+    tfm.model and tfm.block are gone.
   }];
   let options = [
     Option<"microBatches", "micro-batches", "int64_t", "1",

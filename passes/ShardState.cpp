@@ -201,7 +201,12 @@ struct ShardStatePass : mega::impl::ShardStateBase<ShardStatePass> {
       gradients.push_back({bucket, key, {}, {}});
     }
     if (gradients.empty()) {
-      model.emitError() << "has no parameters";
+      InFlightDiagnostic error = model.emitError();
+      error << "has no parameters";
+      if (mesh.size(mega::Axis::Pp) > 1) {
+        error << " on stage " << stageOf(module)
+              << "; give it a layer (--stages), or use fewer stages";
+      }
       return signalPassFailure();
     }
     if (failed(makeReduce(builder, gradients))) {
