@@ -242,6 +242,20 @@ def EmitSchedule : Pass<"mega-emit-schedule", "::mlir::ModuleOp"> {
            "1f1b, gpipe, interleaved or zero-bubble">];
 }
 
+def VerifySchedule : Pass<"mega-verify-schedule", "::mlir::ModuleOp"> {
+  let summary = "Proves schedules written by hand";
+  let description = [{
+    Every pipe.pipeline is a step, or an evaluation, that cannot hang: each part
+    runs each micro-batch once, in order; transfers and collectives match, and
+    are waited for; buffers and slots are not written while something in them is
+    yet to be read; nothing waits for itself, even where sends block. What is
+    wrong with one that is not is an error at the pipeline, with a
+    counter-example: events are counted from 0 on every stage, and those of a
+    deadlock each wait for the next. The same proof that schedules of the
+    compiler pass. Changes nothing.
+  }];
+}
+
 //===----------------------------------------------------------------------===//
 // lower
 //===----------------------------------------------------------------------===//

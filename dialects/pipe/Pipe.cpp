@@ -134,3 +134,38 @@ LogicalResult ScheduleOp::verifySymbolUses(SymbolTableCollection &symbols) {
   }
   return success();
 }
+
+LogicalResult PipelineOp::verifyRegions() {
+  if (getSplitsWeight() && !getTrain()) {
+    return emitOpError() << "splits weights but does not train";
+  }
+  int32_t expected = 0;
+  for (Operation &op : getBody().front()) {
+    auto stage = dyn_cast<StageOp>(op);
+    if (!stage) {
+      return op.emitOpError() << "is no pipe.stage";
+    }
+    if (stage.getNumber() != expected) {
+      return stage.emitOpError()
+             << "is stage " << stage.getNumber() << ", expected " << expected;
+    }
+    ++expected;
+  }
+  return success();
+}
+
+LogicalResult StageOp::verifyRegions() {
+  for (Operation &op : getBody().front()) {
+    if (!isa<RunOp, SendOp, ReceiveOp, CollectiveOp, WaitOp>(op)) {
+      return op.emitOpError() << "is nothing that a stage does";
+    }
+  }
+  return success();
+}
+
+LogicalResult WaitOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return symbols.lookupNearestSymbolFrom(*this, getTargetAttr())
+             ? success()
+             : emitOpError()
+                   << "nothing on this stage is named " << getTargetAttr();
+}

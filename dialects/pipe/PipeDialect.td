@@ -12,6 +12,9 @@ def Pipe_Dialect : Dialect {
     A program is the body of one action: calls of functions on the values of
     one micro-batch. A schedule lists the actions of one stage in the order it
     issues them, each with its micro-batch and the slot of saved frames.
+
+    A pipeline is not compiled: it states what all stages do, and when they wait
+    for each other, for `mega-opt --mega-verify-schedule` to prove.
   }];
 }
 

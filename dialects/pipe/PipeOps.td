@@ -188,4 +188,226 @@ def Pipe_ScheduleOp : Pipe_Op<"schedule", [
   }];
 }
 
+//===----------------------------------------------------------------------===//
+// Schedules of all stages, by hand
+//===----------------------------------------------------------------------===//
+
+def Pipe_Work : I32EnumAttr<"Work", "what is run for a part", [
+    I32EnumAttrCase<"Forward", 0, "forward">,
+    I32EnumAttrCase<"Backward", 1, "backward">,
+    I32EnumAttrCase<"Weight", 2, "weight">]> {
+  let cppNamespace = "::mega::pipe";
+}
+
+def Pipe_PipelineOp : Pipe_Op<"pipeline", [Symbol, NoTerminator, SingleBlock]> {
+  let summary = "What all stages do, in issue order";
+  let description = [{
+    A schedule written by hand, for VerifySchedule to prove. `parts` has the
+    stage of every part of the model. With `train` a step, whose backwards leave
+    the weight gradients to weight runs if it `splits_weight`; without, forwards
+    only.
+
+    **Constraints**
+    - (P1) holds a pipe.stage for every stage, in order from 0, nothing else.
+    - (P2) only what trains splits weights.
+
+    ```mlir
+    pipe.pipeline @gpipe parts([0, 1]) micro_batches(1) train {
+      pipe.stage 0 {
+        pipe.run forward part(0) micro_batch(0) slot(0) buffer(0)
+        pipe.send @a forward part(0) micro_batch(0) to(1) communicator(0) queue(0) buffer(0) bytes(4096)
+        pipe.receive @g backward part(1) micro_batch(0) from(1) communicator(1) queue(1) buffer(1) bytes(4096)
+        pipe.wait @a
+        pipe.wait @g
+        pipe.run backward part(0) micro_batch(0) slot(0) buffer(1)
+      }
+      pipe.stage 1 {
+        pipe.receive @a forward part(0) micro_batch(0) from(0) communicator(0) queue(0) buffer(0) bytes(4096)
+        pipe.wait @a
+        pipe.run forward part(1) micro_batch(0) slot(0) buffer(0)
+        pipe.run backward part(1) micro_batch(0) slot(0) buffer(0)
+        pipe.send @g backward part(1) micro_batch(0) to(0) communicator(1) queue(1) buffer(0) bytes(4096)
+        pipe.wait @g
+      }
+    }
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, DenseI32ArrayAttr:$parts,
+                       SI32Attr:$micro_batches, UnitAttr:$train,
+                       UnitAttr:$splits_weight);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $sym_name `parts` `(` $parts `)` `micro_batches` `(` $micro_batches `)`
+    (`train` $train^)? (`splits_weight` $splits_weight^)?
+    attr-dict-with-keyword $body
+  }];
+  let hasRegionVerifier = 1;
+}
+
+def Pipe_StageOp : Pipe_Op<"stage", [
+    HasParent<"PipelineOp">, SymbolTable, NoTerminator, SingleBlock]> {
+  let summary = "What one stage does";
+  let description = [{
+    Its operations are its events. Counter-examples count them from 0.
+
+    **Constraints**
+    - (G1) holds pipe.run, pipe.send, pipe.receive, pipe.collective and
+      pipe.wait, nothing else.
+    - (G2) names are unique in a stage; other stages may use them again.
+
+    ```mlir
+    pipe.pipeline @one_stage parts([0]) micro_batches(1) {
+      pipe.stage 0 {
+        pipe.run forward part(0) micro_batch(0)
+      }
+    }
+    ```
+  }];
+  let arguments = (ins SI32Attr:$number);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$number attr-dict-with-keyword $body";
+  let hasRegionVerifier = 1;
+}
+
+def Pipe_RunOp : Pipe_Op<"run", [HasParent<"StageOp">]> {
+  let summary = "Runs a part for a micro-batch";
+  let description = [{
+    The host goes on when it has ended. `slot` has what backward and weight read
+    of the forward; forwards of an evaluation need none. `buffer` is where what
+    came from another part is, and where the result is left for the next; a run
+    with neither, and a weight run, have none.
+
+    ```mlir
+    pipe.pipeline @split parts([0]) micro_batches(1) train splits_weight {
+      pipe.stage 0 {
+        pipe.run forward part(0) micro_batch(0) slot(0)
+        pipe.run backward part(0) micro_batch(0) slot(0)
+        pipe.run weight part(0) micro_batch(0) slot(0)
+      }
+    }
+    ```
+  }];
+  let arguments = (ins Pipe_Work:$work, SI32Attr:$part, SI32Attr:$micro_batch,
+                       OptionalAttr<SI32Attr>:$slot,
+                       OptionalAttr<SI32Attr>:$buffer);
+  let assemblyFormat = [{
+    $work `part` `(` $part `)` `micro_batch` `(` $micro_batch `)`
+    (`slot` `(` $slot^ `)`)? (`buffer` `(` $buffer^ `)`)? attr-dict
+  }];
+}
+
+class Pipe_TransferOp<string mnemonic, string direction>
+    : Pipe_Op<mnemonic, [HasParent<"StageOp">, Symbol]> {
+  let arguments = (ins SymbolNameAttr:$sym_name, Pipe_Work:$work,
+                       SI32Attr:$part, SI32Attr:$micro_batch, SI32Attr:$peer,
+                       SI32Attr:$communicator, OptionalAttr<SI32Attr>:$queue,
+                       SI32Attr:$buffer, OptionalAttr<SI64Attr>:$bytes);
+  let assemblyFormat = !strconcat([{
+    $sym_name $work `part` `(` $part `)` `micro_batch` `(` $micro_batch `)`
+    `}], direction, [{` `(` $peer `)` `communicator` `(` $communicator `)`
+    (`queue` `(` $queue^ `)`)? `buffer` `(` $buffer `)`
+    (`bytes` `(` $bytes^ `)`)? attr-dict
+  }]);
+}
+
+def Pipe_SendOp : Pipe_TransferOp<"send", "to"> {
+  let summary = "Starts to send the result of a run";
+  let description = [{
+    The activation that a `forward` leaves, or the gradient of a `backward`, of
+    that part, to another stage. It uses its buffer until a pipe.wait. The k-th
+    operations of two stages with each other on a communicator meet; sizes need
+    not be written, but both sides have to agree. Operations of one `queue` of a
+    stage run one after the other; without it, on that of the runs. Proofs take
+    a send to end only once its receive has started.
+
+    ```mlir
+    pipe.pipeline @eval parts([0, 1]) micro_batches(1) {
+      pipe.stage 0 {
+        pipe.run forward part(0) micro_batch(0) buffer(0)
+        pipe.send @a forward part(0) micro_batch(0) to(1) communicator(0) buffer(0)
+        pipe.wait @a
+      }
+      pipe.stage 1 {
+        pipe.receive @a forward part(0) micro_batch(0) from(0) communicator(0) buffer(0)
+        pipe.wait @a
+        pipe.run forward part(1) micro_batch(0) buffer(0)
+      }
+    }
+    ```
+  }];
+}
+
+def Pipe_ReceiveOp : Pipe_TransferOp<"receive", "from"> {
+  let summary = "Starts to receive the result of a run";
+  let description = [{
+    `part` and the rest are those of the run on the other stage, as its
+    pipe.send has them.
+
+    ```mlir
+    pipe.pipeline @eval parts([1, 0]) micro_batches(1) {
+      pipe.stage 0 {
+        pipe.receive @a forward part(0) micro_batch(0) from(1) communicator(0) queue(0) buffer(0)
+        pipe.wait @a
+        pipe.run forward part(1) micro_batch(0) buffer(0)
+      }
+      pipe.stage 1 {
+        pipe.run forward part(0) micro_batch(0) buffer(0)
+        pipe.send @a forward part(0) micro_batch(0) to(0) communicator(0) queue(0) buffer(0)
+        pipe.wait @a
+      }
+    }
+    ```
+  }];
+}
+
+def Pipe_CollectiveOp : Pipe_Op<"collective", [HasParent<"StageOp">, Symbol]> {
+  let summary = "Starts a collective of several stages";
+  let description = [{
+    Its members are the stages with a collective on that communicator; they have
+    equally many. A pipe.wait for it may be missing.
+
+    ```mlir
+    pipe.pipeline @eval parts([0]) micro_batches(1) {
+      pipe.stage 0 {
+        pipe.collective @count communicator(0) queue(0)
+        pipe.run forward part(0) micro_batch(0)
+        pipe.wait @count
+      }
+    }
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, SI32Attr:$communicator,
+                       OptionalAttr<SI32Attr>:$queue);
+  let assemblyFormat = [{
+    $sym_name `communicator` `(` $communicator `)` (`queue` `(` $queue^ `)`)?
+    attr-dict
+  }];
+}
+
+def Pipe_WaitOp : Pipe_Op<"wait", [
+    HasParent<"StageOp">,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "Waits until an operation of the stage has ended";
+  let description = [{
+    The host goes on, and the buffer of a transfer is free or filled, when it
+    has.
+
+    **Constraints**
+    - (W1) the stage has an operation of that name. VerifySchedule wants it to
+      be an earlier one.
+
+    ```mlir
+    pipe.pipeline @eval parts([0]) micro_batches(1) {
+      pipe.stage 0 {
+        pipe.run forward part(0) micro_batch(0)
+        pipe.collective @sum communicator(0)
+        pipe.wait @sum
+      }
+    }
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$target);
+  let assemblyFormat = "$target attr-dict";
+}
+
 #endif

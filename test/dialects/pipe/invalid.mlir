@@ -1,4 +1,4 @@
-// Constraints of calls (C) and schedules (S).
+// Constraints of calls (C), schedules (S), pipelines (P), stages (G), waits (W).
 // RUN: mega-opt %s -split-input-file -verify-diagnostics
 
 pipe.program @call_c1_undefined kind(forward) {
@@ -99,3 +99,78 @@ pipe.schedule @schedule_s1_negative_micro_batch stage(0) micro_batches(2) [@f(-1
 
 // expected-error@+1 {{expected ','}}
 pipe.schedule @an_action_has_a_slot stage(0) micro_batches(2) [@f(0)]
+
+// -----
+
+// (P1)
+pipe.pipeline @pipeline_p1_order parts([0]) micro_batches(1) {
+  // expected-error@+1 {{is stage 1, expected 0}}
+  pipe.stage 1 {
+  }
+}
+
+// -----
+
+// expected-error@+1 {{expects parent op 'pipe.pipeline'}}
+pipe.stage 0 {
+}
+
+// -----
+
+pipe.pipeline @pipeline_p1_others parts([0]) micro_batches(1) {
+  // expected-error@+1 {{is no pipe.stage}}
+  builtin.module {
+  }
+}
+
+// -----
+
+// (P2)
+// expected-error@+1 {{splits weights but does not train}}
+pipe.pipeline @pipeline_p2 parts([0]) micro_batches(1) splits_weight {
+}
+
+// -----
+
+// (G1)
+pipe.pipeline @stage_g1 parts([0]) micro_batches(1) {
+  pipe.stage 0 {
+    // expected-error@+1 {{is nothing that a stage does}}
+    pipe.program @f kind(forward) {
+    }
+  }
+}
+
+// -----
+
+// (G2)
+pipe.pipeline @stage_g2 parts([0]) micro_batches(1) {
+  pipe.stage 0 {
+    // expected-note@+1 {{see existing symbol definition here}}
+    pipe.collective @c communicator(0)
+    // expected-error@+1 {{redefinition of symbol named 'c'}}
+    pipe.collective @c communicator(1)
+  }
+}
+
+// -----
+
+// (W1): names of another stage do not count.
+pipe.pipeline @wait_w1 parts([0, 1]) micro_batches(1) {
+  pipe.stage 0 {
+    pipe.collective @c communicator(0)
+  }
+  pipe.stage 1 {
+    // expected-error@+1 {{nothing on this stage is named @c}}
+    pipe.wait @c
+  }
+}
+
+// -----
+
+pipe.pipeline @wait_for_nothing parts([0]) micro_batches(1) {
+  pipe.stage 0 {
+    // expected-error@+1 {{nothing on this stage is named @c}}
+    pipe.wait @c
+  }
+}

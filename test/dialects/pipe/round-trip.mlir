@@ -59,3 +59,30 @@ pipe.program @finish kind(finish) {
 pipe.schedule @train stage(0) micro_batches(2) [@prologue(0, 0), @forward(0, 0), @forward(1, 1), @backward(1, 1), @backward(0, 0), @finish(0, 0)]
 // CHECK: pipe.schedule @nothing stage(3) micro_batches(1) []
 pipe.schedule @nothing stage(3) micro_batches(1) []
+
+// CHECK-LABEL: pipe.pipeline @step parts([0, 1]) micro_batches(2) train splits_weight {
+pipe.pipeline @step parts([0, 1]) micro_batches(2) train splits_weight {
+  // CHECK: pipe.stage 0 {
+  pipe.stage 0 {
+    // CHECK: pipe.wait @later
+    pipe.wait @later
+    // CHECK: pipe.run forward part(0) micro_batch(1) slot(2) buffer(3)
+    pipe.run forward part(0) micro_batch(1) slot(2) buffer(3)
+    // CHECK: pipe.run weight part(0) micro_batch(-1)
+    pipe.run weight part(0) micro_batch(-1)
+    // CHECK: pipe.send @later forward part(0) micro_batch(1) to(1) communicator(2) queue(3) buffer(4) bytes(4294967296)
+    pipe.send @later forward part(0) micro_batch(1) to(1) communicator(2) queue(3) buffer(4) bytes(4294967296)
+    // CHECK: pipe.receive @g backward part(1) micro_batch(1) from(1) communicator(2) buffer(4)
+    pipe.receive @g backward part(1) micro_batch(1) from(1) communicator(2) buffer(4)
+  }
+  // CHECK: pipe.stage 1 {
+  pipe.stage 1 {
+    // CHECK: pipe.collective @later communicator(0) queue(1)
+    pipe.collective @later communicator(0) queue(1)
+    // CHECK: pipe.collective @sum communicator(0)
+    pipe.collective @sum communicator(0)
+  }
+}
+// CHECK-LABEL: pipe.pipeline @evaluation parts([]) micro_batches(1) {
+pipe.pipeline @evaluation parts([]) micro_batches(1) {
+}
