@@ -79,7 +79,7 @@ inline int64_t stageCount(const plan::Plan &plan) {
 }
 inline const plan::Plan &stagePlan(const plan::Plan &plan, int64_t stage) {
   return plan.stages() ? *plan.stages()->Get(static_cast<uint32_t>(stage))
-                       : plan;
+                       : plan; // NOLINT(bugprone-*): a view, never made here
 }
 
 /// Bytes the runtime allocates for `region`, copies included.

@@ -99,7 +99,6 @@ Status verifyPlan(const plan::Plan &plan) {
     stages.push_back(std::move(*stage));
   }
   MEGA_RETURN_IF_ERROR(verifyPipeline(stages));
-  MEGA_RETURN_IF_ERROR(verifyTies(stages));
   MEGA_RETURN_IF_ERROR(verifySpreads(plan));
   return verifyValues(plan, stages);
 }

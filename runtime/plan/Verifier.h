@@ -106,7 +106,7 @@ Status verifyValues(const plan::Plan &plan,
                     const std::vector<VerifierContext> &stages);
 /// V20, of all stages: schedules, and gradients that stages share.
 Status verifyPipeline(const std::vector<VerifierContext> &stages);
-Status verifyTies(const std::vector<VerifierContext> &stages);
+Status verifyTies(const std::vector<VerifierContext> &stages, uint32_t entry);
 /// V19: launches, of one stage; what is read and written, of the whole plan.
 Status verifyLattice(const plan::Plan &plan);
 Status verifySpreads(const plan::Plan &plan);

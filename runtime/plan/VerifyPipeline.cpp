@@ -239,9 +239,12 @@ Status verifyPipeline(const std::vector<VerifierContext> &stages) {
     return Status::ok();
   }
   for (uint32_t e = 0; e < length(stages[0].plan.entry_points()); ++e) {
+    const auto verify = [&]() -> Status {
+      MEGA_RETURN_IF_ERROR(verifyEntry(stages, e));
+      return verifyTies(stages, e);
+    };
     MEGA_RETURN_IF_ERROR_CONTEXT(
-        verifyEntry(stages, e), "{}",
-        text(stages[0].plan.entry_points()->Get(e)->name()));
+        verify(), "{}", text(stages[0].plan.entry_points()->Get(e)->name()));
   }
   return Status::ok();
 }

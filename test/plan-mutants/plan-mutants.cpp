@@ -83,7 +83,7 @@ std::string ruleOf(const plan::Plan &plan) {
       return rule;
     }
   }
-  if (!verifyPipeline(stages).isOk() || !verifyTies(stages).isOk()) {
+  if (!verifyPipeline(stages).isOk()) {
     return "V20 pipeline";
   }
   if (!verifySpreads(plan).isOk()) {

@@ -3,7 +3,7 @@
 # threads, for both of its rendezvous; ports; a restart after a killed rank; the
 # example. BIN holds the tools (build/dev/bin). Takes a minute. No other test
 # needs torchrun: $TORCHRUN, or else Debian's, which this installs as root.
-# (PyPI's torch without its nvidia packages does not load.)
+# (Also run with PyPI's torch 2.15; without its nvidia packages that does not load.)
 set -euo pipefail
 here=$(dirname "$(realpath "$0")")
 source=$(realpath "$here/../..")
