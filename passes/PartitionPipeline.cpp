@@ -63,9 +63,9 @@ SmallVector<PartitionUnit> mega::partitionUnits(ModelOp model) {
   return units;
 }
 
-StatusOr<std::vector<int64_t>> mega::partitionOf(ModelOp model, int64_t parts,
+StatusOr<std::vector<int64_t>> mega::partitionOf(ArrayRef<PartitionUnit> units,
+                                                 int64_t parts,
                                                  StringRef stages) {
-  const SmallVector<PartitionUnit> units = partitionUnits(model);
   return stages.empty()
              ? balance(units, parts)
              : parseStages({stages.data(), stages.size()}, units, parts);
@@ -88,7 +88,8 @@ struct PartitionPipelinePass
       model.emitError() << pipeline.status().message();
       return signalPassFailure();
     }
-    auto begin = partitionOf(model, partCount(*pipeline), stages);
+    auto begin =
+        partitionOf(partitionUnits(model), partCount(*pipeline), stages);
     if (!begin.isOk()) {
       model.emitError() << "with --pp " << int64_t{pp} << " and --vpp "
                         << int64_t{vpp} << ": " << begin.status().message();
@@ -179,10 +180,8 @@ private:
   LogicalResult cut(const PipelineRequest &pipeline, ArrayRef<int64_t> begin) {
     Block &body = model.getBody().front();
     const SmallVector<Unit> units = unitsOf();
-    Operation *anchor = units.front().op;
-    OpBuilder builder(anchor);
+    OpBuilder builder(units.front().op);
     IRMapping values;
-    llvm::DenseSet<Operation *> kept;
     for (int64_t chunk = 0; chunk < pipeline.chunks; ++chunk) {
       const int64_t part = partOf(pipeline, stage, chunk);
       const int64_t from = begin[static_cast<size_t>(part)];
@@ -204,8 +203,7 @@ private:
                                       tensor(*active), part);
         }
         current = clone(builder, unit.op, first - unit.first, last - first,
-                        first, current, values);
-        kept.insert(current.getDefiningOp());
+                        first, current);
       }
       if (to < units.back().first + units.back().count) {
         if (tensor(current).getRank() != 3) {
@@ -223,7 +221,7 @@ private:
 
   /// `count` applications of a call or a repeat, from its `skip`-th on.
   Value clone(OpBuilder &builder, Operation *op, int64_t skip, int64_t count,
-              int64_t application, Value current, IRMapping &) {
+              int64_t application, Value current) {
     SmallVector<Value> operands(op->getOperands());
     for (Value &operand : operands) {
       if (current && isa<FloatType>(tensor(operand).getElementType())) {

@@ -24,9 +24,10 @@ StatusOr<PipelineRequest> pipelineRequest(int64_t pp, int64_t vpp,
 
 /// The units of a model and their costs.
 llvm::SmallVector<PartitionUnit> partitionUnits(tfm::ModelOp model);
-/// Where the parts of a model begin: `stages` as in `E 3L | 4L H`, or balanced
-/// if that is empty.
-StatusOr<std::vector<int64_t>> partitionOf(tfm::ModelOp model, int64_t parts,
+/// Where the parts begin: `stages` as in `E 3L | 4L H`, or balanced if that is
+/// empty.
+StatusOr<std::vector<int64_t>> partitionOf(llvm::ArrayRef<PartitionUnit> units,
+                                           int64_t parts,
                                            llvm::StringRef stages);
 
 /// The program that an action of a schedule runs: `step.forward`,

@@ -35,6 +35,7 @@ class GroupList {
 public:
   void adopt(plan::PlanT &stage) {
     std::vector<int64_t> numbers;
+    numbers.reserve(stage.groups.size());
     for (size_t i = 0; i < stage.groups.size(); ++i) {
       numbers.push_back(numberOf(stage.groups[i], i));
     }
@@ -126,13 +127,13 @@ StatusOr<StagePlans> StagePlans::create(tfm::ModelOp model,
   MEGA_ASSIGN_OR_RETURN(plans.request, pipelineRequest(options.pp, options.vpp,
                                                        options.schedule,
                                                        options.microBatches));
-  plans.units = partitionUnits(model);
+  const llvm::SmallVector<PartitionUnit> units = partitionUnits(model);
   const Applications applications(model);
   for (ApplicationRun run : applications.runs()) {
     plans.blocks.insert(plans.blocks.end(), static_cast<size_t>(run.count),
                         run.block.getSymName().str());
   }
-  auto parts = partitionOf(model, partCount(plans.request), options.stages);
+  auto parts = partitionOf(units, partCount(plans.request), options.stages);
   if (!parts.isOk()) {
     return makeError(Code::Failed, "--pp {}{}{}: {}", options.pp,
                      options.vpp > 1 ? fmt::format(" --vpp {}", options.vpp)
@@ -285,14 +286,6 @@ FailureOr<plan::PlanT> StagePlans::assemble(
   unifyInputs(whole);
   describeWhole(whole);
   return whole;
-}
-
-std::string StagePlans::map() const {
-  std::vector<PartPlace> places;
-  for (int64_t part = 0; part < partCount(request); ++part) {
-    places.push_back({stageOf(request, part), chunkOf(request, part)});
-  }
-  return stageMap(units, begin, places);
 }
 
 } // namespace mega

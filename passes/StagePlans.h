@@ -30,9 +30,6 @@ public:
   assemble(const std::function<mlir::FailureOr<plan::PlanT>(int64_t stage)>
                &compileStage) const;
 
-  /// The parts, for people.
-  std::string map() const;
-
 private:
   /// Equal for stages of one kind.
   std::string kindOf(int64_t stage) const;
@@ -44,7 +41,6 @@ private:
   void setSchedule(plan::PlanT &plan, int64_t stage) const;
 
   PipelineRequest request;
-  llvm::SmallVector<PartitionUnit> units;
   /// Blocks by application.
   std::vector<std::string> blocks;
   std::vector<int64_t> begin;

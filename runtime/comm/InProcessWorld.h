@@ -14,7 +14,7 @@
 // for is withdrawn.
 //
 // Waiting ranks spin for some microseconds if every rank of the world can have
-// a processor, and sleep at once otherwise.
+// a processor, then give theirs to others a few times, then sleep.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MEGA_RUNTIME_COMM_INPROCESSWORLD_H

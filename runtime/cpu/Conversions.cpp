@@ -8,27 +8,14 @@
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/comm/Communicator.h"
+#include "runtime/cpu/Groups.h"
 #include "runtime/cpu/KernelList.h"
 #include "runtime/cpu/Parallel.h"
 
-#include <cassert>
 #include <cstring>
 
 namespace mega {
 namespace {
-
-const GroupMember &memberOf(const KernelContext &ctx,
-                            const KernelArguments &args) {
-  assert(ctx.groups && "a plan with conversions has groups");
-  return ctx.groups->members[static_cast<size_t>(args.integers[0])];
-}
-
-/// Keeps the first failure: what follows it are its consequences.
-void keep(const KernelContext &ctx, Status status) {
-  if (ctx.groups->failure.isOk()) {
-    ctx.groups->failure = std::move(status);
-  }
-}
 
 /// How a piece lies in the whole.
 struct Pieces {

@@ -1,5 +1,6 @@
 //===- Transfers.cpp - Between the stages of a pipeline -------------------===//
 #include "runtime/comm/Communicator.h"
+#include "runtime/cpu/Groups.h"
 #include "runtime/cpu/KernelList.h"
 
 #include <algorithm>
@@ -7,17 +8,6 @@
 
 namespace mega {
 namespace {
-
-const GroupMember &memberOf(const KernelContext &ctx,
-                            const KernelArguments &args) {
-  return ctx.groups->members[static_cast<size_t>(args.integers[0])];
-}
-
-void keep(const KernelContext &ctx, Status status) {
-  if (ctx.groups->failure.isOk()) {
-    ctx.groups->failure = std::move(status);
-  }
-}
 
 void start(const KernelContext &ctx, const KernelArguments &args, bool send) {
   const View &x = args[0];

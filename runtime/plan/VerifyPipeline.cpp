@@ -39,6 +39,35 @@ public:
     }
   }
 
+  /// A program touches one buffer between stages, that of its action.
+  Status checkBoundary(uint32_t program) {
+    const ProgramEffects &effects = context.effects[program];
+    const auto check = [&](const MemorySpace &space, const Box &box) {
+      if (partOf(plan, space.region) != plan::Part::Boundary) {
+        return Status::ok();
+      }
+      if (bytes == 0) {
+        bytes = space.perSlot;
+      }
+      return space.perSlot == bytes && space.perMicroBatch == 0 &&
+                     box.begin >= 0 && box.end() <= bytes
+                 ? Status::ok()
+                 : badInput("{} touches bytes {} to {} of buffers between "
+                            "stages that are {} bytes apart, others are {}",
+                            text(plan.programs()->Get(program)->name()),
+                            box.begin, box.end(), space.perSlot, bytes);
+    };
+    for (const NeededBytes &need : effects.reads) {
+      MEGA_RETURN_IF_ERROR(check(need.space, need.box));
+    }
+    for (const auto &[space, written] : effects.writes) {
+      for (const Box &box : written.boxes()) {
+        MEGA_RETURN_IF_ERROR(check(space, box));
+      }
+    }
+    return Status::ok();
+  }
+
   std::vector<ScheduleEvent> events;
 
 private:
@@ -57,7 +86,6 @@ private:
     event.work = program.kind() == plan::ActionKind::Forward ? Work::Forward
                                                              : Work::Backward;
     event.slot = static_cast<int32_t>(action.slot());
-    MEGA_RETURN_IF_ERROR(checkBoundary(action.program()));
     events.push_back(event);
     return Status::ok();
   }
@@ -73,7 +101,6 @@ private:
                       "ends one",
                       text(program.name()));
     }
-    MEGA_RETURN_IF_ERROR(checkBoundary(action.program()));
     const bool sends = transfer.kernel == Kernel::SendStart ||
                        transfer.kernel == Kernel::SendWait;
     const bool starts = transfer.kernel == Kernel::SendStart ||
@@ -135,35 +162,6 @@ private:
     return Status::ok();
   }
 
-  /// A program touches one buffer between stages, that of its action.
-  Status checkBoundary(uint32_t program) {
-    const ProgramEffects &effects = context.effects[program];
-    const auto check = [&](const MemorySpace &space, const Box &box) {
-      if (partOf(plan, space.region) != plan::Part::Boundary) {
-        return Status::ok();
-      }
-      if (bytes == 0) {
-        bytes = space.perSlot;
-      }
-      return space.perSlot == bytes && space.perMicroBatch == 0 &&
-                     box.begin >= 0 && box.end() <= bytes
-                 ? Status::ok()
-                 : badInput("{} touches bytes {} to {} of buffers between "
-                            "stages that are {} bytes apart, others are {}",
-                            text(plan.programs()->Get(program)->name()),
-                            box.begin, box.end(), space.perSlot, bytes);
-    };
-    for (const NeededBytes &need : effects.reads) {
-      MEGA_RETURN_IF_ERROR(check(need.space, need.box));
-    }
-    for (const auto &[space, written] : effects.writes) {
-      for (const Box &box : written.boxes()) {
-        MEGA_RETURN_IF_ERROR(check(space, box));
-      }
-    }
-    return Status::ok();
-  }
-
   const VerifierContext &context;
   const plan::Plan &plan;
   const int64_t stage;
@@ -222,6 +220,10 @@ Status verifyEntry(const std::vector<VerifierContext> &stages, uint32_t entry) {
   for (size_t s = 0; s < stages.size(); ++s) {
     StageEvents events(stages[s], static_cast<int64_t>(s), input.stages);
     const plan::EntryPoint &own = *stages[s].plan.entry_points()->Get(entry);
+    for (const uint32_t program : programsOf(own)) {
+      MEGA_RETURN_IF_ERROR_CONTEXT(events.checkBoundary(program), "stage {}",
+                                   s);
+    }
     for (const plan::Action &action :
          elements(own.stages()->Get(0)->actions())) {
       MEGA_RETURN_IF_ERROR_CONTEXT(events.add(action), "stage {}", s);
