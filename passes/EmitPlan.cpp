@@ -167,8 +167,8 @@ void PlanEmitter::emitRegions() {
   }
   for (auto function : module.getOps<exec::FunctionOp>()) {
     if (function.getFrame()) {
-      frames[("saved." + *function.getBlock()).str()] =
-          static_cast<int64_t>(*function.getFrame());
+      int64_t &frame = frames[("saved." + *function.getBlock()).str()];
+      frame = std::max(frame, static_cast<int64_t>(*function.getFrame()));
     }
   }
 }

@@ -98,7 +98,7 @@ struct EmitSchedulePass : mega::impl::EmitScheduleBase<EmitSchedulePass> {
     if (failed(checkUses())) {
       return signalPassFailure();
     }
-    auto pipeline = pipelineRequest(pp, vpp, schedule, microBatches);
+    auto pipeline = pipelineRequest(module, pp, vpp, schedule, microBatches);
     if (!pipeline.isOk()) {
       model.emitError() << pipeline.status().message();
       return signalPassFailure();
@@ -119,6 +119,9 @@ struct EmitSchedulePass : mega::impl::EmitScheduleBase<EmitSchedulePass> {
     for (int64_t chunk = 0; chunk < request.chunks; ++chunk) {
       if (failed(makeBackward(builder, applications, chunk))) {
         return signalPassFailure();
+      }
+      if (splitsWeight(request)) {
+        makeWeight(builder, applications, chunk);
       }
     }
     for (bool train : {true, false}) {
@@ -524,6 +527,30 @@ struct EmitSchedulePass : mega::impl::EmitScheduleBase<EmitSchedulePass> {
       }
     }
     return success();
+  }
+
+  /// What the backward of a chunk leaves to be done, in its order.
+  void makeWeight(OpBuilder &builder, const Applications &applications,
+                  int64_t chunk) {
+    ProgramBuilder program(builder, model.getLoc(),
+                           nameOf(ScheduleOp::Run, Work::Weight, chunk, true),
+                           pipe::ActionKind::Weight,
+                           partAttr(builder, partOf(request, stage, chunk)));
+    const SmallVector<ApplicationRun> runs = runsOf(applications, chunk);
+    for (ApplicationRun run : llvm::reverse(runs)) {
+      const std::string name = (run.block.getSymName() + ".weight").str();
+      if (!getOperation().lookupSymbol(name)) {
+        continue;
+      }
+      SmallVector<Value> arguments;
+      for (Value operand : run.op->getOperands()) {
+        if (auto input = operand.getDefiningOp<tfm::InputOp>();
+            input && !isActiveType(operand.getType())) {
+          arguments.push_back(program.input(input));
+        }
+      }
+      program.call(name, arguments, {}, run, /*reverse=*/true);
+    }
   }
 
   /// The program that starts, or ends, a transfer.

@@ -2,6 +2,7 @@
 #include "passes/FunctionLowering.h"
 
 #include "passes/Buffers.h"
+#include "runtime/plan/Packer.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -100,6 +101,7 @@ private:
   int dataOf(Value value);
   int newData(exec::BufferType type);
   void useState(Value value, const StateAddress &address);
+  void useSaved(ArrayRef<BlockArgument> arguments);
   LogicalResult placeGradients();
   void computeLifetimes();
   void copy(int64_t before, int source, exec::BufferType sourceType, int target,
@@ -111,6 +113,15 @@ private:
   void placeResults();
   void placeCounters();
   void shareInPlace();
+  int64_t bytesOf(int root) const {
+    const Buffers::Root &r = buffers.root(root);
+    return r.rows * r.rowSize * r.elementBytes;
+  }
+  bool isReadByWeight(size_t slot);
+  std::pair<int64_t, int64_t> launchesOf(int root) const;
+  int savedUnder(const Launch &launch, size_t position) const;
+  int64_t overSaved(int64_t launch, int root);
+  void placeInFrame();
   LogicalResult emit(OpBuilder &builder);
   Value rootValue(OpBuilder &builder, int root);
   Value bufferOf(OpBuilder &builder, int data, exec::BufferType type);
@@ -135,6 +146,10 @@ private:
   std::map<int, Value> rootValues;
   llvm::DenseMap<std::pair<int, Type>, Value> slices;
   std::map<int, int64_t> frameOffsets;
+  /// What the functions before this one saved.
+  std::vector<FrameSlot> savedBefore;
+  /// Those that lie in a root.
+  std::map<int, SmallVector<size_t>> slotsOfRoot;
   OpBuilder *prelude = nullptr;
 };
 
@@ -193,6 +208,39 @@ void FunctionLowering::useState(Value value, const StateAddress &address) {
   const int root = buffers.data(number).root;
   buffers.root(root).fixed = true;
   stateRoots[root] = address;
+}
+
+/// Saved values are in the frame, some as columns of one buffer.
+void FunctionLowering::useSaved(ArrayRef<BlockArgument> arguments) {
+  std::map<size_t, SmallVector<size_t>> byBuffer;
+  for (auto [index, slot] : llvm::enumerate(savedBefore)) {
+    byBuffer[slot.buffer].push_back(index);
+  }
+  for (const auto &[buffer, members] : byBuffer) {
+    const FrameSlot &first = savedBefore[members.front()];
+    const int64_t offset = first.bufferOffset;
+    const BufferType plain = first.type.plain();
+    int packed = -1;
+    if (members.size() > 1) {
+      packed = buffers.addPackedRoot(plain.rows(), plain.rowStride,
+                                     byteSize(plain.type));
+      for (size_t index : members) {
+        const int number = dataOf(arguments[index]);
+        buffers.place(number, packed,
+                      (savedBefore[index].offset - offset) /
+                          byteSize(plain.type));
+        dataTypes[number] = savedBefore[index].type;
+      }
+    }
+    for (size_t index : members) {
+      const StateAddress address{"saved", packed < 0 ? first.offset : offset,
+                                 0};
+      useState(arguments[index], address);
+      dataTypes[dataOf(arguments[index])] = savedBefore[index].type;
+    }
+    slotsOfRoot[buffers.data(dataOf(arguments[members.front()])).root] =
+        members;
+  }
 }
 
 void FunctionLowering::alias(Value result, Value operand) {
@@ -261,18 +309,15 @@ LogicalResult FunctionLowering::recordBody() {
   }
   if (saved > 0) {
     const auto &frame = state.frames[function.getBlock()->str()];
+    savedBefore = frame;
     if (static_cast<int64_t>(frame.size()) != saved) {
       return function.emitError()
-             << "reads " << saved << " saved values but its forward keeps "
-             << frame.size();
+             << "reads " << saved << " saved values but its "
+             << (function.getSymName().ends_with(".weight") ? "backward"
+                                                            : "forward")
+             << " keeps " << frame.size();
     }
-    for (int64_t i = 0; i < saved; ++i) {
-      StateAddress address{"saved", frame[i].offset, 0};
-      BlockArgument argument = body.getArgument(inputs + i);
-      useState(argument, address);
-      // The frame may hold it as columns of something wider.
-      dataTypes[dataOf(argument)] = frame[i].type;
-    }
+    useSaved(body.getArguments().take_back(saved));
   }
   SmallVector<Operation *> ops;
   for (Operation &op : body) {
@@ -584,6 +629,13 @@ void FunctionLowering::shareInPlace() {
     for (size_t position = 0; position < launches[index].operands.size();
          ++position) {
       const Operand &operand = launches[index].operands[position];
+      // Saved over what was saved, it needs no room in the frame.
+      if (operand.data.size() == 1 &&
+          buffers.data(operand.data.front()).saved &&
+          overSaved(static_cast<int64_t>(index),
+                    buffers.data(operand.data.front()).root) >= 0) {
+        continue;
+      }
       for (int source : {spec.operands[position].inPlaceOf,
                          spec.operands[position].alsoInPlaceOf}) {
         if (source < 0 || operand.data.size() != 1 ||
@@ -611,6 +663,146 @@ void FunctionLowering::shareInPlace() {
   for (auto [operand, result] : copied) {
     copy(buffers.data(result).def, operand, dataTypes[operand], result,
          dataTypes[result]);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Frames
+//===----------------------------------------------------------------------===//
+
+/// Whether the weight reads a saved value.
+bool FunctionLowering::isReadByWeight(size_t slot) {
+  auto weight = SymbolTable::lookupNearestSymbolFrom<tfm::FunctionOp>(
+      function,
+      StringAttr::get(function.getContext(), *function.getBlock() + ".weight"));
+  if (!weight) {
+    return false;
+  }
+  const int64_t first = weight.getBody().getNumArguments() -
+                        static_cast<int64_t>(weight.getSavedArguments());
+  return !weight.getBody()
+              .getArgument(static_cast<unsigned>(first + slot))
+              .use_empty();
+}
+
+/// The first and the last launch that touches what is in a root.
+std::pair<int64_t, int64_t> FunctionLowering::launchesOf(int root) const {
+  std::pair<int64_t, int64_t> range = {Buffers::kForever, Buffers::kBefore};
+  for (auto [index, launch] : llvm::enumerate(launches)) {
+    const bool touches =
+        llvm::any_of(launch.operands, [&](const Operand &operand) {
+          return llvm::any_of(operand.data, [&](int number) {
+            return buffers.data(number).root == root;
+          });
+        });
+    if (touches) {
+      range.first = std::min(range.first, static_cast<int64_t>(index));
+      range.second = static_cast<int64_t>(index);
+    }
+  }
+  return range;
+}
+
+/// The saved buffer that what an operand of a launch writes may lie on, column
+/// by column; -1: none.
+int FunctionLowering::savedUnder(const Launch &launch, size_t position) const {
+  const OperandSpec &spec = kernelSpec(launch.kernel).operands[position];
+  const Buffers::Data &written =
+      buffers.data(launch.operands[position].data.front());
+  for (int source : {spec.inPlaceOf, spec.alsoInPlaceOf}) {
+    if (source < 0 || launch.operands[source].data.size() != 1) {
+      continue;
+    }
+    const Buffers::Data &read =
+        buffers.data(launch.operands[source].data.front());
+    if (slotsOfRoot.count(read.root) != 0 && read.column == written.column &&
+        buffers.root(read.root).rowSize == buffers.root(written.root).rowSize) {
+      return read.root;
+    }
+  }
+  return -1;
+}
+
+/// The offset of a saved buffer that a launch reads for the last time and may
+/// overwrite with all that is in `root`; -1 if there is none.
+int64_t FunctionLowering::overSaved(int64_t launch, int root) {
+  const Launch &writer = launches[static_cast<size_t>(launch)];
+  std::optional<int> under;
+  size_t written = 0;
+  for (auto [position, operand] : llvm::enumerate(writer.operands)) {
+    if (operand.data.size() != 1 ||
+        buffers.data(operand.data.front()).root != root) {
+      continue;
+    }
+    const int saved = savedUnder(writer, position);
+    if (saved < 0 || under.value_or(saved) != saved) {
+      return -1;
+    }
+    under = saved;
+    ++written;
+  }
+  if (!under || written != buffers.root(root).members.size() ||
+      bytesOf(*under) != bytesOf(root) || launchesOf(*under).second != launch ||
+      llvm::any_of(slotsOfRoot.at(*under),
+                   [&](size_t slot) { return isReadByWeight(slot); })) {
+    return -1;
+  }
+  return savedBefore[slotsOfRoot.at(*under).front()].bufferOffset;
+}
+
+/// A forward saves side by side. A backward saves where it has read for the
+/// last time what its weight does not read, or behind.
+void FunctionLowering::placeInFrame() {
+  SmallVector<int> roots;
+  for (auto &[number, type] : savedData) {
+    const int root = buffers.data(number).root;
+    if (!llvm::is_contained(roots, root)) {
+      roots.push_back(root);
+    }
+  }
+  if (savedBefore.empty()) {
+    int64_t end = 0;
+    for (int root : roots) {
+      frameOffsets[root] = end;
+      end +=
+          static_cast<int64_t>(llvm::alignTo(bytesOf(root), kBufferAlignment));
+    }
+    return;
+  }
+  if (roots.empty()) {
+    return;
+  }
+  std::map<int64_t, PackItem> before;
+  Block &body = function.getBody().front();
+  const size_t inputs = body.getNumArguments() - savedBefore.size();
+  for (auto [index, slot] : llvm::enumerate(savedBefore)) {
+    const int root =
+        buffers.data(dataOf(body.getArgument(inputs + index))).root;
+    const int64_t last =
+        isReadByWeight(index) ? Buffers::kForever : launchesOf(root).second;
+    PackItem &item =
+        before
+            .try_emplace(slot.bufferOffset,
+                         PackItem{slot.bufferBytes, Buffers::kBefore,
+                                  Buffers::kBefore, slot.bufferOffset})
+            .first->second;
+    item.last = std::max(item.last, last);
+  }
+  std::vector<PackItem> items;
+  for (int root : roots) {
+    const int64_t first = launchesOf(root).first;
+    const int64_t over = overSaved(first, root);
+    items.push_back({bytesOf(root), first, Buffers::kForever, over});
+    if (over >= 0) {
+      before.at(over).last = first - 1;
+    }
+  }
+  for (const auto &[offset, item] : before) {
+    items.push_back(item);
+  }
+  const Packing packing = pack(items, kBufferAlignment);
+  for (auto [index, root] : llvm::enumerate(roots)) {
+    frameOffsets[root] = packing.offsets[index];
   }
 }
 
@@ -724,21 +916,27 @@ FailureOr<Value> FunctionLowering::rowsOf(OpBuilder &builder,
 }
 
 LogicalResult FunctionLowering::emit(OpBuilder &builder) {
-  // Saved roots in the order of demand form the frame.
-  int64_t frame = 0;
-  std::vector<FrameSlot> slots;
+  placeInFrame();
+  std::vector<FrameSlot> slots = savedBefore;
+  std::map<int, size_t> numbers;
   for (auto &[number, type] : savedData) {
     const int root = buffers.data(number).root;
+    const size_t frameBuffer =
+        numbers.try_emplace(root, savedBefore.size() + numbers.size())
+            .first->second;
     const Buffers::Root &r = buffers.root(root);
-    if (frameOffsets.try_emplace(root, frame).second) {
-      frame +=
-          llvm::alignTo(r.rows * r.rowSize * r.elementBytes, kBufferAlignment);
-    }
     slots.push_back(
         {frameOffsets[root] + buffers.data(number).column * r.elementBytes,
          exec::BufferType::get(builder.getContext(), type.getShape(),
                                type.getElementType(), r.rowSize,
-                               type.getLayout())});
+                               type.getLayout()),
+         frameBuffer, frameOffsets[root], bytesOf(root)});
+  }
+  int64_t frame = 0;
+  for (const FrameSlot &slot : slots) {
+    frame = std::max(
+        frame, static_cast<int64_t>(llvm::alignTo(
+                   slot.bufferOffset + slot.bufferBytes, kBufferAlignment)));
   }
   double flops = 0;
   function.walk([&](tfm::Cost op) { flops += op.getCost().flops; });

@@ -28,10 +28,15 @@ struct StateAddress {
 mlir::Value stateBuffer(mlir::OpBuilder &builder, mlir::Location loc,
                         exec::BufferType type, const StateAddress &address);
 
-/// A saved value: bytes from the start of the block's frame, and its type.
+/// A saved value: bytes from the start of the block's frame, its type, and the
+/// buffer that it lies in, maybe with others side by side: its number among
+/// those of the frame, its offset and its size.
 struct FrameSlot {
   int64_t offset;
   exec::BufferType type;
+  size_t buffer;
+  int64_t bufferOffset;
+  int64_t bufferBytes;
 };
 
 /// What functions share: parameters, counters, constants, frames.
@@ -59,7 +64,8 @@ public:
   /// first time it is asked for.
   int64_t groupOf(llvm::ArrayRef<Axis> axes);
 
-  /// Frames of blocks, written by the forward, read by the backward.
+  /// Frames of blocks, written by the forward, read by the backward, which may
+  /// save more for the weight.
   std::map<std::string, std::vector<FrameSlot>> frames;
 
   /// A function and a program that fill the constants and make the copies of

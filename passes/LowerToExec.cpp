@@ -28,10 +28,16 @@ struct LowerToExecPass : mega::impl::LowerToExecBase<LowerToExecPass> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     ModuleState state(module);
-    // Forward functions lay out the frames that backward functions read.
+    // Who saves lays out the frames that others read: forward before backward
+    // before weight.
+    const auto rank = [](tfm::FunctionOp function) {
+      return function.getSymName().ends_with(".weight")     ? 2
+             : function.getSymName().ends_with(".backward") ? 1
+                                                            : 0;
+    };
     SmallVector<tfm::FunctionOp> functions(module.getOps<tfm::FunctionOp>());
-    llvm::stable_sort(functions, [](tfm::FunctionOp a, tfm::FunctionOp b) {
-      return a.getSavedArguments() == 0 && b.getSavedArguments() != 0;
+    llvm::stable_sort(functions, [&](tfm::FunctionOp a, tfm::FunctionOp b) {
+      return rank(a) < rank(b);
     });
     for (tfm::FunctionOp function : functions) {
       OpBuilder builder(function);

@@ -24,36 +24,18 @@ using namespace mlir;
 using namespace mega;
 using namespace mega::tfm;
 
-namespace {
-
-/// Time of one application, forward and backward: matrix products, or moving
-/// memory where that takes longer. A processor makes about 64 operations while
-/// it moves a byte.
-double costOf(BlockOp block) {
-  constexpr double kFlopsPerByte = 64;
-  double cost = 0;
-  for (Operation &op : block.getBody().front()) {
-    if (auto known = dyn_cast<Cost>(op)) {
-      const OpCost own = known.getCost();
-      cost += std::max(own.flops, own.bytes * kFlopsPerByte);
-    }
-  }
-  return 3 * cost;
-}
-
-} // namespace
-
 SmallVector<PartitionUnit> mega::partitionUnits(ModelOp model) {
   const Applications applications(model);
   SmallVector<PartitionUnit> units;
   bool repeated = false;
   llvm::DenseMap<Operation *, double> costs;
-  for (const ApplicationRun &run : applications.runs()) {
+  for (ApplicationRun run : applications.runs()) {
     const bool layer = isa<RepeatOp>(run.op);
     repeated |= layer;
     const auto [it, fresh] = costs.try_emplace(run.block, 0);
     if (fresh) {
-      it->second = costOf(run.block);
+      // Forward, and a backward that takes twice as long.
+      it->second = 3 * timeOf(run.block.getBody().front());
     }
     units.append(static_cast<size_t>(run.count),
                  {it->second, layer      ? 'L'
@@ -83,7 +65,7 @@ struct PartitionPipelinePass
     if (!model) {
       return signalPassFailure();
     }
-    auto pipeline = pipelineRequest(pp, vpp, schedule, 1);
+    auto pipeline = pipelineRequest(module, pp, vpp, schedule, 1);
     if (!pipeline.isOk()) {
       model.emitError() << pipeline.status().message();
       return signalPassFailure();

@@ -160,6 +160,21 @@ def Differentiate : Pass<"mega-differentiate", "::mlir::ModuleOp"> {
   }];
 }
 
+def SplitWeight : Pass<"mega-split-weight", "::mlir::ModuleOp"> {
+  let summary = "Leaves gradients of weights to functions of their own";
+  let description = [{
+    For zero-bubble schedules. `@block.backward` keeps what its results, the
+    gradients of the block's inputs, need; the gradients of weights that none of
+    that makes on the way move to `@block.weight`, with the collectives that only
+    they need. It takes the inactive arguments, all that the forward saved, and
+    what the backward saves for it: values that depend on gradients. What
+    follows from saved values alone is computed again, and what was gathered is
+    gathered again. Afterwards `@block.backward` has saved results, if it has
+    anything to leave, and the module says how long forward, backward and weight
+    take, which the order of their runs depends on.
+  }];
+}
+
 //===----------------------------------------------------------------------===//
 // state
 //===----------------------------------------------------------------------===//
@@ -225,7 +240,8 @@ def EmitSchedule : Pass<"mega-emit-schedule", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mega::exec::ExecDialect", "::mega::pipe::PipeDialect"];
   let summary = "Turns the model into programs and a schedule";
   let description = [{
-    Forward and backward of every micro-batch, between the step's prologue and
+    Forward, backward and, if the schedule splits it off, weight of every
+    micro-batch, between the step's prologue and
     its finish, as entry point `@train`; `@eval` only runs forwards. With one
     stage each in turn; in a pipeline as the schedule says, with the transfers
     of activations and gradients that it needs. The prologue zeroes gradients

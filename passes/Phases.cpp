@@ -31,6 +31,9 @@ static void buildDifferentiate(OpPassManager &pm,
   pm.addPass(createChooseRecompute({options.recompute}));
   pm.addPass(createDifferentiate());
   pm.addPass(createCanonicalizerPass());
+  if (options.schedule == "zero-bubble") {
+    pm.addPass(createSplitWeight());
+  }
   pm.addPass(createVerifyLayouts());
 }
 

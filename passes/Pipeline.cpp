@@ -11,10 +11,26 @@ int64_t stageOf(ModuleOp module) {
   return stage ? stage.getInt() : 0;
 }
 
-StatusOr<PipelineRequest> pipelineRequest(int64_t pp, int64_t vpp,
-                                          StringRef schedule,
+double timeOf(Block &body) {
+  constexpr double kFlopsPerByte = 64;
+  double time = 0;
+  for (Operation &op : body) {
+    if (auto known = dyn_cast<tfm::Cost>(op)) {
+      const tfm::OpCost own = known.getCost();
+      time += std::max(own.flops, own.bytes * kFlopsPerByte);
+    }
+  }
+  return time;
+}
+
+StatusOr<PipelineRequest> pipelineRequest(ModuleOp module, int64_t pp,
+                                          int64_t vpp, StringRef schedule,
                                           int64_t microBatches) {
   PipelineRequest request{};
+  if (auto costs = module->getAttrOfType<DenseI64ArrayAttr>(kCostsAttrName);
+      costs && costs.size() == 3) {
+    llvm::copy(costs.asArrayRef(), request.costs.begin());
+  }
   request.stages = pp;
   request.chunks = vpp;
   request.microBatches = microBatches;

@@ -15,12 +15,21 @@ inline constexpr llvm::StringLiteral kStageAttrName = "pipe.stage";
 /// That stage; 0 where the model was not cut.
 int64_t stageOf(mlir::ModuleOp module);
 
+/// Module attribute: what forward, backward and weight of all applications
+/// take, in thousandths of the forward (SplitWeight).
+inline constexpr llvm::StringLiteral kCostsAttrName = "pipe.costs";
+
 /// The pipeline of `--pp`, `--vpp` and `--schedule` (`1f1b`, `gpipe`,
 /// `interleaved`, `zero-bubble`; empty: 1f1b, or interleaved for several
 /// chunks). Code::Failed if they do not fit each other.
-StatusOr<PipelineRequest> pipelineRequest(int64_t pp, int64_t vpp,
-                                          llvm::StringRef schedule,
+StatusOr<PipelineRequest> pipelineRequest(mlir::ModuleOp module, int64_t pp,
+                                          int64_t vpp, llvm::StringRef schedule,
                                           int64_t microBatches);
+
+/// Time of the ops of a block or function: matrix products, or moving memory
+/// where that takes longer. A processor makes about 64 operations while it
+/// moves a byte.
+double timeOf(mlir::Block &body);
 
 /// The units of a model and their costs.
 llvm::SmallVector<PartitionUnit> partitionUnits(tfm::ModelOp model);

@@ -60,8 +60,8 @@ struct PlanMemoryPass : mega::impl::PlanMemoryBase<PlanMemoryPass> {
       function.setScratchAttr(builder.getI64IntegerAttr(bytes));
       scratch = std::max(scratch, bytes);
       if (function.getFrame()) {
-        frames[function.getBlockAttr()] =
-            static_cast<int64_t>(*function.getFrame());
+        int64_t &frame = frames[function.getBlockAttr()];
+        frame = std::max(frame, static_cast<int64_t>(*function.getFrame()));
       }
     }
     int64_t carry = 0;

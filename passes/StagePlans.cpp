@@ -15,18 +15,12 @@ namespace mega {
 namespace {
 
 /// The chunk of a program of a stage: the number at the end of its name.
-int64_t chunkOf(const plan::ProgramT &program) {
+int64_t chunkIn(const plan::ProgramT &program) {
   const size_t dot = program.name.rfind('.');
   const std::string last = program.name.substr(dot + 1);
   return last.find_first_not_of("0123456789") == std::string::npos
              ? std::stoll(last)
              : 0;
-}
-
-bool isOfModel(const plan::ProgramT &program) {
-  return program.kind == plan::ActionKind::Forward ||
-         program.kind == plan::ActionKind::Backward ||
-         program.kind == plan::ActionKind::Transfer;
 }
 
 /// One list of groups for all stages: ranks of different stages create their
@@ -124,14 +118,18 @@ void unifyInputs(plan::PlanT &whole) {
 StatusOr<StagePlans> StagePlans::create(tfm::ModelOp model,
                                         const CompileOptions &options) {
   StagePlans plans;
-  MEGA_ASSIGN_OR_RETURN(plans.request, pipelineRequest(options.pp, options.vpp,
-                                                       options.schedule,
-                                                       options.microBatches));
+  MEGA_ASSIGN_OR_RETURN(
+      plans.request,
+      pipelineRequest(model->getParentOfType<ModuleOp>(), options.pp,
+                      options.vpp, options.schedule, options.microBatches));
   const llvm::SmallVector<PartitionUnit> units = partitionUnits(model);
   const Applications applications(model);
   for (ApplicationRun run : applications.runs()) {
     plans.blocks.insert(plans.blocks.end(), static_cast<size_t>(run.count),
                         run.block.getSymName().str());
+    for (int64_t i = 0; i < run.count; ++i) {
+      plans.layers[{run.prefix, run.index + i}] = run.application + i;
+    }
   }
   auto parts = partitionOf(units, partCount(plans.request), options.stages);
   if (!parts.isOk()) {
@@ -165,8 +163,7 @@ std::string StagePlans::kindOf(int64_t stage) const {
                                                    : "middle";
   for (int64_t chunk = 0; chunk < request.chunks; ++chunk) {
     const int64_t part = partOf(request, stage, chunk);
-    // Chunks move along together.
-    kind += fmt::format(" | {}", firstOf(stage, chunk) - firstOf(stage, 0));
+    kind += " |";
     for (int64_t i = begin[static_cast<size_t>(part)];
          i < begin[static_cast<size_t>(part + 1)]; ++i) {
       kind += " " + blocks[static_cast<size_t>(i)];
@@ -178,9 +175,6 @@ std::string StagePlans::kindOf(int64_t stage) const {
                                 request.stages);
       }
     }
-    // In a V, parts of odd chunks count down.
-    kind += fmt::format(" {}", part - partOf(request, stage, 0) -
-                                   chunk * request.stages);
   }
   return kind;
 }
@@ -189,24 +183,31 @@ plan::PlanT StagePlans::restage(const plan::PlanT &compiled, int64_t other,
                                 int64_t stage) const {
   plan::PlanT plan(compiled);
   plan.stage = static_cast<uint32_t>(stage);
-  const int64_t layers = firstOf(stage, 0) - firstOf(other, 0);
+  const auto shiftOf = [&](int64_t chunk) {
+    return static_cast<uint32_t>(firstOf(stage, chunk) - firstOf(other, chunk));
+  };
   for (const auto &program : plan.programs) {
-    if (!isOfModel(*program)) {
+    if (!isPerMicroBatch(program->kind)) {
       continue;
     }
-    const int64_t chunk = chunkOf(*program);
+    const int64_t chunk = chunkIn(*program);
     program->part += static_cast<uint32_t>(partOf(request, stage, chunk) -
                                            partOf(request, other, chunk));
     if (program->kind != plan::ActionKind::Transfer) {
       for (plan::Call &call : program->calls) {
         call.mutate_first_application(call.first_application() +
-                                      static_cast<uint32_t>(layers));
+                                      shiftOf(chunk));
       }
     }
   }
   for (const auto &parameter : plan.parameters) {
     if (!parameter->prefix.empty()) {
-      parameter->first_index += static_cast<uint32_t>(layers);
+      const int64_t application = layers.at(
+          {parameter->prefix, static_cast<int64_t>(parameter->first_index)});
+      const auto part = std::distance(
+          begin.begin(),
+          std::upper_bound(begin.begin(), begin.end(), application));
+      parameter->first_index += shiftOf(chunkOf(request, part - 1));
     }
   }
   const auto at = static_cast<size_t>(stage);
@@ -238,7 +239,7 @@ void StagePlans::setSchedule(plan::PlanT &plan, int64_t stage) const {
     std::vector<plan::Action> &actions = entry->stages.front()->actions;
     std::vector<plan::Action> all;
     const auto ofModel = [&](const plan::Action &action) {
-      return isOfModel(*plan.programs[action.program()]);
+      return isPerMicroBatch(plan.programs[action.program()]->kind);
     };
     const auto first = std::find_if(actions.begin(), actions.end(), ofModel);
     const auto last = std::find_if(actions.rbegin(), actions.rend(), ofModel);

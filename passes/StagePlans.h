@@ -14,6 +14,7 @@
 #include "runtime/plan/Plan.h"
 
 #include <functional>
+#include <map>
 #include <string>
 
 namespace mega {
@@ -43,6 +44,8 @@ private:
   PipelineRequest request;
   /// Blocks by application.
   std::vector<std::string> blocks;
+  /// Applications by list and place in it.
+  std::map<std::pair<std::string, int64_t>, int64_t> layers;
   std::vector<int64_t> begin;
   PipelineSchedule train;
   PipelineSchedule eval;

@@ -17,7 +17,8 @@ def Pipe_ActionKind : I32EnumAttr<"ActionKind", "kind of an action", [
     I32EnumAttrCase<"Forward", 2, "forward">,
     I32EnumAttrCase<"Backward", 3, "backward">,
     I32EnumAttrCase<"Finish", 4, "finish">,
-    I32EnumAttrCase<"Transfer", 5, "transfer">]> {
+    I32EnumAttrCase<"Transfer", 5, "transfer">,
+    I32EnumAttrCase<"Weight", 6, "weight">]> {
   let cppNamespace = "::mega::pipe";
 }
 
@@ -26,7 +27,8 @@ def Pipe_ProgramOp : Pipe_Op<"program", [
   let summary = "The calls of one action";
   let description = [{
     `setup` runs once before the first step, `prologue` at the start of a step,
-    `forward` and `backward` for every micro-batch, `finish` at its end,
+    `forward` and `backward` for every micro-batch, and `weight` for the gradients
+    of weights that a backward has left, `finish` at its end,
     `transfer` when something goes to another stage or comes from one. `part` is
     the part of the model that it runs, or whose result is moved.
 

@@ -110,9 +110,8 @@ Status checkAction(const plan::Plan &plan, const plan::EntryPoint &entry,
                     action.micro_batch(), entry.micro_batches());
   }
   const bool between = meshOf(plan).size(Axis::Pp) > 1 &&
-                       (program.kind() == plan::ActionKind::Forward ||
-                        program.kind() == plan::ActionKind::Backward ||
-                        program.kind() == plan::ActionKind::Transfer);
+                       isPerMicroBatch(program.kind()) &&
+                       program.kind() != plan::ActionKind::Weight;
   if (action.buffer() != 0 && !between) {
     return badInput("its buffer is {}, but it is not between stages: expected "
                     "0",

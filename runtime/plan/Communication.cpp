@@ -83,7 +83,8 @@ runsByPhase(const plan::Plan &plan, std::span<const plan::Action> actions) {
     const plan::Program &program = *plan.programs()->Get(action.program());
     if (program.kind() != plan::ActionKind::Transfer) {
       ++runs[{action.program(), program.kind()}];
-      if (!isRun(program)) {
+      if (!isRun(program.kind()) ||
+          program.kind() == plan::ActionKind::Weight) {
         continue;
       }
       madeBy[action.buffer()] = program.kind();

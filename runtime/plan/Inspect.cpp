@@ -149,11 +149,10 @@ void printFunctions(Out out, const plan::Plan &plan) {
 void printPrograms(Out out, const plan::Plan &plan) {
   for (uint32_t p = 0; p < length(plan.programs()); ++p) {
     const plan::Program &program = *plan.programs()->Get(p);
-    const bool ofPart =
-        isRun(program) || program.kind() == plan::ActionKind::Transfer;
     fmt::format_to(out, "\nprogram {} ({}{})\n", text(program.name()),
                    plan::EnumNameActionKind(program.kind()),
-                   ofPart && meshOf(plan).size(Axis::Pp) > 1
+                   isPerMicroBatch(program.kind()) &&
+                           meshOf(plan).size(Axis::Pp) > 1
                        ? fmt::format(" of part {}", program.part())
                        : "");
     for (const plan::Call &call : elements(program.calls())) {

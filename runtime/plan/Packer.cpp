@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace mega {
 
@@ -11,7 +12,8 @@ Packing pack(const std::vector<PackItem> &items, int64_t alignment) {
   std::vector<size_t> order(items.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return items[a].bytes > items[b].bytes;
+    return std::pair(items[a].fixed >= 0, items[a].bytes) >
+           std::pair(items[b].fixed >= 0, items[b].bytes);
   });
   const auto end = [&](size_t i) {
     return packing.offsets[i] +
@@ -37,7 +39,8 @@ Packing pack(const std::vector<PackItem> &items, int64_t alignment) {
       }
       offset = std::max(offset, end(other));
     }
-    packing.offsets[index] = offset;
+    packing.offsets[index] =
+        items[index].fixed >= 0 ? items[index].fixed : offset;
     packing.bytes = std::max(packing.bytes, end(index));
     placed.push_back(index);
   }

@@ -19,6 +19,8 @@ struct PackItem {
   /// Alive from `first` to `last`, both included.
   int64_t first;
   int64_t last;
+  /// Where it lies already, apart from all others alive; -1: to be placed.
+  int64_t fixed = -1;
 };
 
 struct Packing {

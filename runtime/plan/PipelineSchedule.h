@@ -24,6 +24,7 @@
 
 #include "runtime/plan/Status.h"
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -56,7 +57,13 @@ struct PipelineRequest {
   int64_t groupSize = 0;
   /// false: forwards only (evaluation).
   bool train = true;
+  /// ZB-V: what runs of a part take, in any unit, by Work.
+  std::array<int64_t, 3> costs = {1, 1, 1};
 };
+
+inline int64_t costOf(const PipelineRequest &request, Work work) {
+  return request.costs[static_cast<size_t>(work)];
+}
 
 inline int64_t partCount(const PipelineRequest &request) {
   return request.stages * request.chunks;

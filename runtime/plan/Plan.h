@@ -82,6 +82,18 @@ inline const plan::Plan &stagePlan(const plan::Plan &plan, int64_t stage) {
                        : plan; // NOLINT(bugprone-*): a view, never made here
 }
 
+/// What runs a part of the model, of one micro-batch.
+inline bool isRun(plan::ActionKind kind) {
+  return kind == plan::ActionKind::Forward ||
+         kind == plan::ActionKind::Backward || kind == plan::ActionKind::Weight;
+}
+inline bool isGradient(plan::ActionKind kind) {
+  return isRun(kind) && kind != plan::ActionKind::Forward;
+}
+inline bool isPerMicroBatch(plan::ActionKind kind) {
+  return isRun(kind) || kind == plan::ActionKind::Transfer;
+}
+
 /// Bytes the runtime allocates for `region`, copies included.
 inline uint64_t allocatedBytes(const plan::Region &region) {
   const uint64_t aligned = (region.bytes() + kRegionAlignment - 1) /

@@ -53,10 +53,8 @@ StepExecution::actionsOf(std::optional<plan::ActionKind> kind) const {
          elements(entry(s).stages()->Get(0)->actions())) {
       const plan::ActionKind of =
           plan(s).programs()->Get(action.program())->kind();
-      const bool perMicroBatch = of == plan::ActionKind::Forward ||
-                                 of == plan::ActionKind::Backward ||
-                                 of == plan::ActionKind::Transfer;
-      if (kind ? of == *kind : perMicroBatch && action.micro_batch() == 0) {
+      if (kind ? of == *kind
+               : isPerMicroBatch(of) && action.micro_batch() == 0) {
         own.push_back(action);
       }
     }
@@ -207,7 +205,7 @@ Status StepExecution::runAction(int64_t stage, const plan::Action &action,
                                 const Watch &watch) {
   const plan::ActionKind kind =
       plan(stage).programs()->Get(action.program())->kind();
-  if (kind == plan::ActionKind::Backward && !forwardDone) {
+  if (isGradient(kind) && !forwardDone) {
     forwardDone = true;
     if (watch.forwardDone) {
       MEGA_RETURN_IF_ERROR(watch.forwardDone());

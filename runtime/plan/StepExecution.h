@@ -13,6 +13,7 @@
 #ifndef MEGA_RUNTIME_PLAN_STEPEXECUTION_H
 #define MEGA_RUNTIME_PLAN_STEPEXECUTION_H
 
+#include "runtime/plan/PipelineSchedule.h"
 #include "runtime/plan/ValueExecution.h"
 
 #include <deque>
@@ -83,6 +84,13 @@ private:
   std::map<std::pair<int64_t, int64_t>, int64_t> rounds;
   bool forwardDone = false;
 };
+
+/// What a run (isRun) does for its part.
+inline Work workOf(plan::ActionKind run) {
+  return run == plan::ActionKind::Forward    ? Work::Forward
+         : run == plan::ActionKind::Backward ? Work::Backward
+                                             : Work::Weight;
+}
 
 /// What a program exchanges with other stages; at most one launch does.
 struct StageTransfer {

@@ -27,7 +27,7 @@ std::vector<std::vector<double>> costsOf(const plan::Plan &plan) {
     std::vector<double> own(length(stage.programs()), 0);
     for (const plan::Action &action : trainActions(stage)) {
       const plan::Program &program = *stage.programs()->Get(action.program());
-      if (isRun(program)) {
+      if (isRun(program.kind())) {
         double &cost = own[action.program()];
         cost = static_cast<double>(flopsOf(stage, program));
         if (program.kind() == plan::ActionKind::Forward) {
@@ -167,11 +167,6 @@ std::span<const plan::Action> trainActions(const plan::Plan &stage) {
   return elements(stage.entry_points()->Get(0)->stages()->Get(0)->actions());
 }
 
-bool isRun(const plan::Program &program) {
-  return program.kind() == plan::ActionKind::Forward ||
-         program.kind() == plan::ActionKind::Backward;
-}
-
 StepTimes plannedTimes(const plan::Plan &plan) {
   return Simulation(plan).run();
 }
@@ -182,7 +177,7 @@ double busyTime(const plan::Plan &plan, const StepTimes &times, int64_t stage) {
   const auto &when = times.stages[static_cast<size_t>(stage)];
   double busy = 0;
   for (size_t i = 0; i < actions.size(); ++i) {
-    if (isRun(*own.programs()->Get(actions[i].program()))) {
+    if (isRun(own.programs()->Get(actions[i].program())->kind())) {
       busy += when[i].end - when[i].begin;
     }
   }

@@ -30,18 +30,15 @@ struct StepTimes {
 /// The actions of the training step of a stage.
 std::span<const plan::Action> trainActions(const plan::Plan &stage);
 
-/// Whether a program is a forward or a backward: work on a micro-batch.
-bool isRun(const plan::Program &program);
-
-/// A forward or backward takes as long as its floating-point operations, the
-/// longest forward being 1; all else takes no time. A wait ends when both sides
+/// A run takes as long as its floating-point operations, the longest forward
+/// being 1; all else takes no time. A wait ends when both sides
 /// have started the transfer. The plan is free of deadlock.
 StepTimes plannedTimes(const plan::Plan &plan);
 
-/// Time in which a stage runs forwards and backwards.
+/// Time in which a stage runs parts of the model.
 double busyTime(const plan::Plan &plan, const StepTimes &times, int64_t stage);
 
-/// The part of the time of all stages in which they run neither: (P - 1) /
+/// The part of the time of all stages in which they run none: (P - 1) /
 /// (M + P - 1) for 1F1B with equal stages.
 double idleFraction(const plan::Plan &plan, const StepTimes &times);
 

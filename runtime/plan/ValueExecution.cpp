@@ -158,8 +158,7 @@ StatusOr<ReadValue> ValueExecution::read(const Touch &touch, const Box &box,
         spreads.checkRead(bufferOf(plan, touch.site), *value), "{}",
         describe(plan, touch.site));
     for (const ReadValue::Part &part : value->parts) {
-      if (!part.written && (kind == plan::ActionKind::Forward ||
-                            kind == plan::ActionKind::Backward)) {
+      if (!part.written && isRun(kind)) {
         return badInput("{} reads byte {} of region {}, which belongs to no "
                         "parameter and which nothing wrote",
                         describe(plan, touch.site), part.box.begin,

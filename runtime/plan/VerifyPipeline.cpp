@@ -29,6 +29,7 @@ public:
     switch (program.kind()) {
     case plan::ActionKind::Forward:
     case plan::ActionKind::Backward:
+    case plan::ActionKind::Weight:
       return addRun(action, program);
     case plan::ActionKind::Transfer:
       return addTransfer(action, program);
@@ -83,9 +84,11 @@ private:
 
   Status addRun(const plan::Action &action, const plan::Program &program) {
     ScheduleEvent event = eventOf(Kind::Run, action, program);
-    event.work = program.kind() == plan::ActionKind::Forward ? Work::Forward
-                                                             : Work::Backward;
+    event.work = workOf(program.kind());
     event.slot = static_cast<int32_t>(action.slot());
+    if (event.work == Work::Weight) {
+      event.buffer = -1;
+    }
     events.push_back(event);
     return Status::ok();
   }
@@ -223,6 +226,8 @@ Status verifyEntry(const std::vector<VerifierContext> &stages, uint32_t entry) {
     for (const uint32_t program : programsOf(own)) {
       MEGA_RETURN_IF_ERROR_CONTEXT(events.checkBoundary(program), "stage {}",
                                    s);
+      input.splitsWeight |= stages[s].plan.programs()->Get(program)->kind() ==
+                            plan::ActionKind::Weight;
     }
     for (const plan::Action &action :
          elements(own.stages()->Get(0)->actions())) {

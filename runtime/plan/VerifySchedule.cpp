@@ -16,12 +16,6 @@ std::string actionName(const plan::Plan &plan, size_t number,
                      action.micro_batch(), action.slot());
 }
 
-bool perMicroBatch(plan::ActionKind kind) {
-  return kind == plan::ActionKind::Forward ||
-         kind == plan::ActionKind::Backward ||
-         kind == plan::ActionKind::Transfer;
-}
-
 /// 0 prologue, 1 micro-batches, 2 finish.
 int phase(plan::ActionKind kind) {
   return kind == plan::ActionKind::Finish     ? 2
@@ -41,31 +35,45 @@ public:
   Status complete();
 
 private:
+  /// What is in a slot: the action that took it, and the programs that have
+  /// saved into it.
   struct Pending {
     size_t action;
-    plan::Action forward;
+    plan::Action first;
+    std::vector<uint32_t> savers;
   };
   using SlotKey = std::pair<uint32_t, uint32_t>; // region, slot
 
   Status checkSlots();
   Status checkNeeds(const plan::Action &action, const ProgramEffects &effects);
-  Status forward(size_t number, const plan::Action &action);
-  Status backward(const plan::Action &action);
-  Status checkPair(const plan::Action &action, const Pending &pending,
-                   uint32_t region);
-  Status checkFrames(uint32_t forward, uint32_t backward, uint32_t region);
+  Status checkTaken(const ProgramEffects &effects, uint32_t region) const;
+  Status runPart(size_t number, const plan::Action &action,
+                 plan::ActionKind kind);
+  Status checkReads(const plan::Action &action, const Pending &pending,
+                    uint32_t region) const;
+  Status checkRead(const Pending &pending, uint32_t reader, uint32_t region);
   std::set<uint32_t> pools(const ProgramEffects &effects) const;
 
+  plan::ActionKind lastReader(uint32_t part, uint32_t region) const {
+    return untilWeight.contains({part, region}) ? plan::ActionKind::Weight
+                                                : plan::ActionKind::Backward;
+  }
+  uint32_t partOf(const Pending &pending) const {
+    return plan.programs()->Get(pending.first.program())->part();
+  }
+  static std::string_view nameOf(plan::ActionKind reader) {
+    return reader == plan::ActionKind::Weight ? "weight" : "backward";
+  }
   std::string_view regionName(uint32_t region) const {
     return text(plan.regions()->Get(region)->name());
   }
   bool isPool(uint32_t region) const {
-    return partOf(plan, region) == plan::Part::Pool;
+    return mega::partOf(plan, region) == plan::Part::Pool;
   }
 
   int64_t slotIn(const plan::Action &action, uint32_t region) const {
-    return partOf(plan, region) == plan::Part::Boundary ? action.buffer()
-                                                        : action.slot();
+    return mega::partOf(plan, region) == plan::Part::Boundary ? action.buffer()
+                                                              : action.slot();
   }
 
   const VerifierContext &context;
@@ -77,10 +85,20 @@ private:
   /// Programs whose fixed addresses were found written and were added.
   std::set<uint32_t> settled;
   std::map<SlotKey, Pending> pending;
-  std::set<std::tuple<uint32_t, uint32_t, uint32_t>> pairs;
+  /// Savers, reader and region that were found to fit.
+  std::set<std::tuple<std::vector<uint32_t>, uint32_t, uint32_t>> known;
+  /// Part and pool of the frames that live until a weight.
+  std::set<std::pair<uint32_t, uint32_t>> untilWeight;
 };
 
 Status StageExecution::initialise() {
+  for (const uint32_t p : programsOf(entry)) {
+    if (plan.programs()->Get(p)->kind() == plan::ActionKind::Weight) {
+      for (const uint32_t region : pools(context.effects[p])) {
+        untilWeight.emplace(plan.programs()->Get(p)->part(), region);
+      }
+    }
+  }
   const auto add = [this](const Place &place, int64_t bytes) {
     written[place.region].add(
         Box::interval(place.offset, place.offset + bytes));
@@ -161,11 +179,11 @@ Status StageExecution::checkSlots() {
 
 Status StageExecution::checkNeeds(const plan::Action &action,
                                   const ProgramEffects &effects) {
-  const bool known = settled.count(action.program()) != 0;
+  const bool seen = settled.count(action.program()) != 0;
   for (const NeededBytes &need : effects.reads) {
     const MemorySpace &space = need.space;
     const bool fixed = space.perSlot == 0 && space.perMicroBatch == 0;
-    if (isPool(space.region) || (known && fixed)) {
+    if (isPool(space.region) || (seen && fixed)) {
       continue;
     }
     const Box box =
@@ -197,90 +215,118 @@ std::set<uint32_t> StageExecution::pools(const ProgramEffects &effects) const {
   return regions;
 }
 
-Status StageExecution::forward(size_t number, const plan::Action &action) {
-  const ProgramEffects &effects = context.effects[action.program()];
+/// What takes a free slot has written all that it reads there.
+Status StageExecution::checkTaken(const ProgramEffects &effects,
+                                  uint32_t region) const {
   for (const NeededBytes &need : effects.reads) {
-    if (isPool(need.space.region)) {
-      return badInput("{}: in run {} a forward reads byte {} of pool {}, which "
-                      "it has not written",
+    if (need.space.region == region) {
+      return badInput("{}: in run {} it reads byte {} of pool {}, into which "
+                      "nothing has saved since the slot was free",
                       describe(plan, need.site), need.run, need.box.begin,
-                      regionName(need.space.region));
-    }
-  }
-  for (uint32_t region : pools(effects)) {
-    const auto [it, free] = pending.emplace(SlotKey(region, action.slot()),
-                                            Pending{number, action});
-    if (!free) {
-      return badInput("it writes slot {} of pool {}, where {} still waits for "
-                      "its backward",
-                      action.slot(), regionName(region),
-                      actionName(plan, it->second.action, it->second.forward));
+                      regionName(region));
     }
   }
   return Status::ok();
 }
 
-/// `backward` reads only what `forward` wrote, and something of every frame.
-Status StageExecution::checkFrames(uint32_t forward, uint32_t backward,
-                                   uint32_t region) {
-  const ProgramEffects &source = context.effects[forward];
-  const ProgramEffects &sink = context.effects[backward];
-  ByteSet read;
-  for (const NeededBytes &need : sink.reads) {
+/// A forward, or a backward that leaves something to its weight, takes a free
+/// slot; what reads a slot last frees it.
+Status StageExecution::runPart(size_t number, const plan::Action &action,
+                               plan::ActionKind kind) {
+  const ProgramEffects &effects = context.effects[action.program()];
+  const uint32_t part = plan.programs()->Get(action.program())->part();
+  for (uint32_t region : pools(effects)) {
+    const bool last = kind == lastReader(part, region);
+    const SlotKey key(region, action.slot());
+    auto it = pending.find(key);
+    if (it == pending.end()) {
+      MEGA_RETURN_IF_ERROR(checkTaken(effects, region));
+      if (last) {
+        return badInput("it writes slot {} of pool {}, which nothing reads",
+                        action.slot(), regionName(region));
+      }
+      pending.emplace(key, Pending{number, action, {action.program()}});
+      continue;
+    }
+    if (kind == plan::ActionKind::Forward) {
+      return badInput("it writes slot {} of pool {}, where {} still waits for "
+                      "its {}",
+                      action.slot(), regionName(region),
+                      actionName(plan, it->second.action, it->second.first),
+                      nameOf(lastReader(partOf(it->second), region)));
+    }
+    if (it->second.first.micro_batch() != action.micro_batch()) {
+      return badInput("it reads slot {} of pool {}, which holds micro-batch {} "
+                      "from {}",
+                      action.slot(), regionName(region),
+                      it->second.first.micro_batch(),
+                      actionName(plan, it->second.action, it->second.first));
+    }
+    if (known.emplace(it->second.savers, action.program(), region).second) {
+      MEGA_RETURN_IF_ERROR(checkReads(action, it->second, region));
+      MEGA_RETURN_IF_ERROR(last
+                               ? checkRead(it->second, action.program(), region)
+                               : Status::ok());
+    }
+    if (last) {
+      pending.erase(it);
+    } else {
+      it->second.savers.push_back(action.program());
+    }
+  }
+  return Status::ok();
+}
+
+/// `action` reads only what was saved.
+Status StageExecution::checkReads(const plan::Action &action,
+                                  const Pending &pending,
+                                  uint32_t region) const {
+  for (const NeededBytes &need : context.effects[action.program()].reads) {
     if (need.space.region != region) {
       continue;
     }
-    const auto it = source.writes.find(need.space);
-    if (it == source.writes.end() || !it->second.covers(need.box)) {
+    ByteSet saved;
+    for (uint32_t saver : pending.savers) {
+      const auto &writes = context.effects[saver].writes;
+      if (const auto it = writes.find(need.space); it != writes.end()) {
+        saved.add(it->second);
+      }
+    }
+    if (!saved.covers(need.box)) {
       return badInput(
-          "{}: in run {} it reads byte {} of pool {}, which {} has "
-          "not saved",
+          "{}: in run {} it reads byte {} of pool {}, which {} has not saved",
           describe(plan, need.site), need.run,
-          it == source.writes.end() ? need.box.begin
-                                    : it->second.firstMissing(ByteSet(need.box))
-                                          .value_or(need.box.begin),
-          regionName(region), text(plan.programs()->Get(forward)->name()));
-    }
-    read.add(need.box);
-  }
-  for (const SavedFrame &frame : source.frames) {
-    if (frame.space.region == region && !read.overlaps(frame.hull)) {
-      return badInput("{}: in run {} it saves a frame at byte {} of pool {} "
-                      "that {} does not read",
-                      describe(plan, frame.site), frame.run, frame.hull.begin,
-                      regionName(region),
-                      text(plan.programs()->Get(backward)->name()));
+          saved.firstMissing(ByteSet(need.box)).value_or(need.box.begin),
+          regionName(region),
+          text(plan.programs()->Get(pending.first.program())->name()));
     }
   }
   return Status::ok();
 }
 
-Status StageExecution::checkPair(const plan::Action &action,
-                                 const Pending &pending, uint32_t region) {
-  if (pending.forward.micro_batch() != action.micro_batch()) {
-    return badInput("it reads slot {} of pool {}, which holds micro-batch {} "
-                    "from {}",
-                    action.slot(), regionName(region),
-                    pending.forward.micro_batch(),
-                    actionName(plan, pending.action, pending.forward));
-  }
-  const uint32_t forward = pending.forward.program();
-  if (pairs.emplace(forward, action.program(), region).second) {
-    MEGA_RETURN_IF_ERROR(checkFrames(forward, action.program(), region));
-  }
-  return Status::ok();
-}
-
-Status StageExecution::backward(const plan::Action &action) {
-  for (uint32_t region : pools(context.effects[action.program()])) {
-    const auto it = pending.find(SlotKey(region, action.slot()));
-    if (it == pending.end()) {
-      return badInput("it reads slot {} of pool {}, into which no forward has "
-                      "saved since the last backward",
-                      action.slot(), regionName(region));
+/// Something of every frame is read, by `reader` or by a saver before it.
+Status StageExecution::checkRead(const Pending &pending, uint32_t reader,
+                                 uint32_t region) {
+  std::vector<uint32_t> readers = pending.savers;
+  readers.push_back(reader);
+  for (size_t s = 0; s < pending.savers.size(); ++s) {
+    ByteSet read;
+    for (size_t r = s + 1; r < readers.size(); ++r) {
+      for (const NeededBytes &need : context.effects[readers[r]].reads) {
+        if (need.space.region == region) {
+          read.add(need.box);
+        }
+      }
     }
-    MEGA_RETURN_IF_ERROR(checkPair(action, it->second, region));
-    pending.erase(it);
+    for (const SavedFrame &frame : context.effects[pending.savers[s]].frames) {
+      if (frame.space.region == region && !read.overlaps(frame.hull)) {
+        return badInput("{}: in run {} it saves a frame at byte {} of pool {} "
+                        "that {} does not read",
+                        describe(plan, frame.site), frame.run, frame.hull.begin,
+                        regionName(region),
+                        text(plan.programs()->Get(reader)->name()));
+      }
+    }
   }
   return Status::ok();
 }
@@ -289,18 +335,16 @@ Status StageExecution::act(size_t number, const plan::Action &action) {
   const ProgramEffects &effects = context.effects[action.program()];
   const plan::ActionKind kind = plan.programs()->Get(action.program())->kind();
   MEGA_RETURN_IF_ERROR(checkNeeds(action, effects));
-  if (kind == plan::ActionKind::Forward) {
-    MEGA_RETURN_IF_ERROR(forward(number, action));
-  } else if (kind == plan::ActionKind::Backward) {
-    MEGA_RETURN_IF_ERROR(backward(action));
+  if (isRun(kind)) {
+    MEGA_RETURN_IF_ERROR(runPart(number, action, kind));
   } else if (const auto regions = pools(effects); !regions.empty()) {
-    return badInput("it touches pool {}, which only forward and backward may",
+    return badInput("it touches pool {}, which only runs of a part may",
                     regionName(*regions.begin()));
   }
-  const bool known = !settled.insert(action.program()).second;
+  const bool seen = !settled.insert(action.program()).second;
   for (const auto &[space, bytes] : effects.writes) {
     const bool fixed = space.perSlot == 0 && space.perMicroBatch == 0;
-    if (!isPool(space.region) && !(known && fixed)) {
+    if (!isPool(space.region) && !(seen && fixed)) {
       written[space.region].add(bytes,
                                 slotIn(action, space.region) * space.perSlot +
                                     action.micro_batch() * space.perMicroBatch);
@@ -312,10 +356,10 @@ Status StageExecution::act(size_t number, const plan::Action &action) {
 Status StageExecution::complete() {
   if (!pending.empty()) {
     const auto &[key, left] = *pending.begin();
-    return badInput(
-        "{} saves into slot {} of pool {}, and no backward reads it",
-        actionName(plan, left.action, left.forward), key.second,
-        regionName(key.first));
+    return badInput("{} saves into slot {} of pool {}, and no {} reads it",
+                    actionName(plan, left.action, left.first), key.second,
+                    regionName(key.first),
+                    nameOf(lastReader(partOf(left), key.first)));
   }
   return Status::ok();
 }
@@ -335,11 +379,11 @@ Status verifyOrder(const plan::Plan &plan, const plan::EntryPoint &entry,
       return badInput("{}, a {}, comes after a {}", actionName(plan, i, action),
                       plan::EnumNameActionKind(kind),
                       current == 2 ? "Finish"
-                                   : "Forward, Backward or Transfer");
+                                   : "run or transfer of a micro-batch");
     }
     current = phase(kind);
     std::vector<bool> &batches = done[action.program()];
-    const size_t expected = perMicroBatch(kind) ? entry.micro_batches() : 1;
+    const size_t expected = isPerMicroBatch(kind) ? entry.micro_batches() : 1;
     if (batches.empty()) {
       // Each is expected once: a schedule too short for that is wrong.
       if (expected > actions.size()) {
@@ -349,7 +393,7 @@ Status verifyOrder(const plan::Plan &plan, const plan::EntryPoint &entry,
       }
       batches.resize(expected);
     }
-    const size_t index = perMicroBatch(kind) ? action.micro_batch() : 0;
+    const size_t index = isPerMicroBatch(kind) ? action.micro_batch() : 0;
     if (batches[index]) {
       return badInput("{} runs a second time", actionName(plan, i, action));
     }
@@ -357,6 +401,7 @@ Status verifyOrder(const plan::Plan &plan, const plan::EntryPoint &entry,
   }
   size_t forwards = 0;
   size_t backwards = 0;
+  size_t weights = 0;
   for (const auto &[program, batches] : done) {
     const auto missing = std::find(batches.begin(), batches.end(), false);
     if (missing != batches.end()) {
@@ -367,11 +412,17 @@ Status verifyOrder(const plan::Plan &plan, const plan::EntryPoint &entry,
     const plan::ActionKind kind = plan.programs()->Get(program)->kind();
     forwards += kind == plan::ActionKind::Forward;
     backwards += kind == plan::ActionKind::Backward;
+    weights += kind == plan::ActionKind::Weight;
   }
   if (forwards == 0 || (backwards != 0 && backwards != forwards)) {
     return badInput("it runs {} forward and {} backward programs per "
                     "micro-batch, expected one backward for each forward",
                     forwards, backwards);
+  }
+  if (weights != 0 && weights != backwards) {
+    return badInput("it runs {} weight programs per micro-batch, expected none "
+                    "or one for each of {} backwards",
+                    weights, backwards);
   }
   if ((text(entry.name()) == "train") != (backwards != 0)) {
     return badInput("it runs {} backward programs, expected {}", backwards,

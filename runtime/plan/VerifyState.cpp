@@ -236,8 +236,7 @@ Status verifyWrite(const VerifierContext &context, const Roles &roles,
   }
   const bool zeroes =
       kind == plan::ActionKind::Prologue && touch.kernel == Kernel::Zero;
-  const bool adds =
-      kind == plan::ActionKind::Backward && touch.access == Access::ReadWrite;
+  const bool adds = isGradient(kind) && touch.access == Access::ReadWrite;
   const bool reduces =
       (isCollective(touch.kernel) || touch.kernel == Kernel::SumStages) &&
       finish && touch.inPlace;
@@ -432,6 +431,7 @@ Status verifyUpdates(const VerifierContext &context,
       MEGA_RETURN_IF_ERROR(steps.prologue(p));
       break;
     case plan::ActionKind::Backward:
+    case plan::ActionKind::Weight:
       MEGA_RETURN_IF_ERROR(steps.backward(p));
       break;
     case plan::ActionKind::Finish:

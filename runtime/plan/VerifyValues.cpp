@@ -212,7 +212,7 @@ Status StepValues::microBatch(bool training) {
                             "train",
                             describe(step.plan(stage), site));
     }
-    if (kind == plan::ActionKind::Backward) {
+    if (isGradient(kind)) {
       stranger.look(stage, site, launch, results,
                     [&](Value v) { return tape.knows(v); });
     }

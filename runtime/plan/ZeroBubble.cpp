@@ -1,7 +1,8 @@
 #include "runtime/plan/ZeroBubble.h"
 
 #include <algorithm>
-#include <optional>
+#include <limits>
+#include <utility>
 
 namespace mega {
 namespace {
@@ -31,107 +32,135 @@ std::vector<Step> oneChunkOrder(const PipelineRequest &request, int64_t stage) {
   return order;
 }
 
-/// ZB-V: lets the stages run in lock step, one run of unit length at a time.
-/// Of what can run, a stage takes B before F before W: what other stages wait
-/// for first. Of several B it takes the oldest micro-batch, that of chunk 0; of
-/// several F that of chunk 1, after which B can begin.
-class LockStep {
+/// ZB-V: plays the stages side by side. Whenever one is free, it takes, of what
+/// can run, B before F before W: what other stages wait for first. Of several B
+/// it takes the oldest micro-batch, that of chunk 0; of several F that of chunk
+/// 1, after which B can begin.
+class ListSchedule {
 public:
-  explicit LockStep(const PipelineRequest &request)
+  explicit ListSchedule(const PipelineRequest &request)
       : request(request), most(request.stages * request.chunks),
-        done(3, std::vector<int32_t>(partCount(request), 0)),
-        frames(request.stages, 0) {}
+        ends(3, std::vector<std::vector<int64_t>>(partCount(request))),
+        frames(request.stages, 0), free(request.stages, 0) {}
 
   std::vector<std::vector<Step>> run();
 
 private:
-  int32_t &count(Work work, int64_t part) {
-    return done[static_cast<size_t>(work)][part];
+  static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+  struct Choice {
+    Step step{};
+    int64_t begin = kNever;
+  };
+
+  /// By micro-batch: when the runs of a part that were chosen end.
+  std::vector<int64_t> &endsOf(Work work, int64_t part) {
+    return ends[static_cast<size_t>(work)][part];
   }
-  bool isReady(int64_t stage, Work work, int64_t chunk);
+  int64_t readyAt(int64_t stage, Work work, int64_t chunk);
   bool hasRoom(int64_t stage, int64_t chunk) const;
-  std::optional<Step> choose(int64_t stage);
-  void complete(int64_t stage, const Step &step);
+  Choice choose(int64_t stage);
+  void complete(int64_t stage, const Choice &choice);
 
   const PipelineRequest &request;
   /// Frames alive on a stage.
   const int64_t most;
-  /// By work and part: micro-batches that are through, in ascending order.
-  std::vector<std::vector<int32_t>> done;
+  std::vector<std::vector<std::vector<int64_t>>> ends;
   std::vector<int32_t> frames;
+  /// When each stage has done what it has chosen.
+  std::vector<int64_t> free;
 };
 
 /// A later chunk always finds room: the last frame is kept for it.
-bool LockStep::hasRoom(int64_t stage, int64_t chunk) const {
+bool ListSchedule::hasRoom(int64_t stage, int64_t chunk) const {
   return frames[stage] + (request.chunks - 1 - chunk) < most;
 }
 
-bool LockStep::isReady(int64_t stage, Work work, int64_t chunk) {
+/// When what the next run of a chunk needs is there.
+int64_t ListSchedule::readyAt(int64_t stage, Work work, int64_t chunk) {
   const int64_t part = partOf(request, stage, chunk);
-  const int32_t microBatch = count(work, part);
-  if (microBatch == request.microBatches) {
-    return false;
+  const size_t m = endsOf(work, part).size();
+  const auto endOf = [&](Work before, int64_t of) {
+    const std::vector<int64_t> &known = endsOf(before, of);
+    return m < known.size() ? known[m] : kNever;
+  };
+  if (m == static_cast<size_t>(request.microBatches)) {
+    return kNever;
   }
   switch (work) {
   case Work::Forward:
-    return (part == 0 || count(Work::Forward, part - 1) > microBatch) &&
-           hasRoom(stage, chunk);
+    return !hasRoom(stage, chunk) ? kNever
+           : part == 0            ? 0
+                                  : endOf(Work::Forward, part - 1);
   case Work::Backward:
-    return count(Work::Forward, part) > microBatch &&
-           (part + 1 == partCount(request) ||
-            count(Work::Backward, part + 1) > microBatch);
+    return std::max(
+        endOf(Work::Forward, part),
+        part + 1 == partCount(request) ? 0 : endOf(Work::Backward, part + 1));
   case Work::Weight:
     break;
   }
-  return count(Work::Backward, part) > microBatch;
+  return endOf(Work::Backward, part);
 }
 
-std::optional<Step> LockStep::choose(int64_t stage) {
-  constexpr std::pair<Work, int64_t> kPreferred[] = {
+ListSchedule::Choice ListSchedule::choose(int64_t stage) {
+  constexpr std::pair<Work, int32_t> kPreferred[] = {
       {Work::Backward, 0}, {Work::Backward, 1}, {Work::Forward, 1},
       {Work::Forward, 0},  {Work::Weight, 0},   {Work::Weight, 1}};
+  Choice best;
   for (const auto &[work, chunk] : kPreferred) {
-    if (isReady(stage, work, chunk)) {
-      return Step{work, static_cast<int32_t>(chunk),
-                  count(work, partOf(request, stage, chunk))};
+    const int64_t ready = readyAt(stage, work, chunk);
+    const int64_t begin =
+        ready == kNever ? kNever : std::max(ready, free[stage]);
+    if (begin < best.begin) {
+      best = {{work, chunk,
+               static_cast<int32_t>(
+                   endsOf(work, partOf(request, stage, chunk)).size())},
+              begin};
     }
   }
-  return std::nullopt;
+  return best;
 }
 
-void LockStep::complete(int64_t stage, const Step &step) {
-  ++count(step.work, partOf(request, stage, step.chunk));
-  if (step.work == Work::Forward) {
+void ListSchedule::complete(int64_t stage, const Choice &choice) {
+  const Work work = choice.step.work;
+  free[stage] = choice.begin + costOf(request, work);
+  endsOf(work, partOf(request, stage, choice.step.chunk))
+      .push_back(free[stage]);
+  if (work == Work::Forward) {
     ++frames[stage];
-  } else if (step.work == Work::Weight) {
+  } else if (work == Work::Weight) {
     --frames[stage];
   }
 }
 
-std::vector<std::vector<Step>> LockStep::run() {
+std::vector<std::vector<Step>> ListSchedule::run() {
   std::vector<std::vector<Step>> orders(request.stages);
-  std::vector<std::optional<Step>> chosen(request.stages);
-  for (bool moved = true; moved;) {
-    moved = false;
-    for (int64_t stage = 0; stage < request.stages; ++stage) {
-      chosen[stage] = choose(stage);
+  std::vector<Choice> next(request.stages);
+  for (int64_t stage = 0; stage < request.stages; ++stage) {
+    next[stage] = choose(stage);
+  }
+  while (true) {
+    const auto first = std::min_element(
+        next.begin(), next.end(),
+        [](const Choice &a, const Choice &b) { return a.begin < b.begin; });
+    if (first->begin == kNever) {
+      return orders;
     }
-    for (int64_t stage = 0; stage < request.stages; ++stage) {
-      if (chosen[stage]) {
-        complete(stage, *chosen[stage]);
-        orders[stage].push_back(*chosen[stage]);
-        moved = true;
-      }
+    const int64_t stage = first - next.begin();
+    complete(stage, *first);
+    orders[stage].push_back(first->step);
+    // Parts next to each other are on the same stage or on neighbours.
+    for (int64_t s = std::max<int64_t>(stage - 1, 0);
+         s <= std::min(stage + 1, request.stages - 1); ++s) {
+      next[s] = choose(s);
     }
   }
-  return orders;
 }
 
 } // namespace
 
 std::vector<std::vector<Step>> zeroBubbleOrder(const PipelineRequest &request) {
   if (request.chunks == 2) {
-    return LockStep(request).run();
+    return ListSchedule(request).run();
   }
   std::vector<std::vector<Step>> orders(request.stages);
   for (int64_t stage = 0; stage < request.stages; ++stage) {

@@ -128,7 +128,7 @@ private:
     event.head =
         fmt::format("\"name\":{},\"cat\":\"{}\",\"ph\":\"X\",{}",
                     jsonText(text(program.name())), category, event.thread);
-    if (isRun(program)) {
+    if (isRun(program.kind())) {
       event.tail = fmt::format(
           ",\"micro_batch\":{},\"part\":{},\"slot\":{},\"buffer\":{}",
           action.micro_batch(), program.part(), action.slot(), action.buffer());

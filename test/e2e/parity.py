@@ -39,7 +39,7 @@ FACTORS = {
     "recompute": ("none", "selective", "full"),
     "pp": (1, 2, 3, 4),
     "vpp": (1, 2),
-    "schedule": ("", "gpipe"),  # the default is 1f1b, or interleaved by vpp
+    "schedule": ("", "gpipe", "zero-bubble"),  # the default is 1f1b, or interleaved by vpp
 }
 
 # What an exhaustive run multiplies; other factors have their first value.
@@ -164,7 +164,9 @@ class Case:
             return broken
         interleaved = (self.schedule or ("interleaved" if self.vpp > 1 else "1f1b")
                        ) == "interleaved"
-        if self.vpp > 1 and not interleaved:
+        if self.vpp > 2 and self.schedule == "zero-bubble":
+            broken.append(rf"--vpp is {self.vpp} \(legal: 1, 2\)")
+        elif self.vpp > 1 and not interleaved and self.schedule != "zero-bubble":
             broken.append(f"--schedule {self.schedule} has one part on each stage, and "
                           f"--vpp is {self.vpp}; .* --schedule interleaved")
         if self.vpp == 1 and interleaved:
@@ -320,6 +322,32 @@ CORNERS = {
         Case("gpt2-tiny-dropout", pp=4, vpp=2, tp=2, sp=True, dp=2, micro_batches=8),
         Case("gpt2-tiny-dropout", pp=4, schedule="gpipe", micro_batches=5,
              recompute="selective"),
+    ],
+    "gradients of weights that wait": [
+        *(Case(model, pp=pp, vpp=vpp, micro_batches=micro_batches,
+               schedule="zero-bubble")
+          for model in ("gpt2-tiny", "llama-tiny") for pp in (2, 4) for vpp in (1, 2)
+          for micro_batches in (1, 2, 5, 8) if pp * vpp <= 8),
+        # Both ends of a V are on the first stage, and so is a weight they share.
+        *(Case("gpt2-tiny", pp=2, vpp=2, zero=zero, dp=2, tp=2, sp=True,
+               micro_batches=3, schedule="zero-bubble") for zero in (0, 1)),
+        Case("llama-L10", pp=3, vpp=2, micro_batches=5, schedule="zero-bubble"),
+        Case("gpt2-L7", pp=3, vpp=2, micro_batches=5, schedule="zero-bubble",
+             stages="E 2L | L | L | L | L | L H"),
+        Case("llama-L7", pp=3, micro_batches=5, schedule="zero-bubble", zero=1, dp=2,
+             stages="E 2L | 4L | L H"),
+        Case("gemma3-tiny", pp=3, vpp=2, micro_batches=3, length=32,
+             schedule="zero-bubble"),
+        # What its attention drops is drawn again, with what is computed again.
+        *(Case("gpt2-tiny-dropout", tp=2, sp=True, pp=2, vpp=vpp, dp=2,
+               micro_batches=2, recompute=recompute, schedule="zero-bubble")
+          for vpp in (1, 2) for recompute in ("none", "selective", "full")),
+        *(Case(model, tp=2, pp=2, vpp=vpp, zero=1, micro_batches=3, precision="bf16",
+               steps=20, schedule="zero-bubble")
+          for model in ("gpt2-tiny", "llama-tiny") for vpp in (1, 2)),
+        Case("gpt2-tiny", tp=2, sp=True, pp=2, vpp=2, dp=2, zero=1, micro_batches=8,
+             schedule="zero-bubble", processes=True),
+        Case("gpt2-tiny", pp=2, vpp=4, micro_batches=2, schedule="zero-bubble"),
     ],
     "everything together": [
         *(Case(model, tp=2, sp=True, dp=2, pp=2, vpp=2, zero=1, recompute="full",

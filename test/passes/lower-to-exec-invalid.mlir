@@ -56,6 +56,18 @@ tfm.function @layer.backward(%g: !x, %x: !x, %y: !x) -> !x attributes {block = "
 
 // -----
 
+!x = tensor<2x5x8xf32>
+
+tfm.function @layer.backward(%g: !x) -> (!x, !x) attributes {block = "layer", saved_results = 1 : i64} {
+  tfm.return %g, %g : !x, !x
+}
+// expected-error@+1 {{reads 2 saved values but its backward keeps 1}}
+tfm.function @layer.weight(%x: !x, %g: !x) attributes {block = "layer", saved_arguments = 2 : i64} {
+  tfm.return
+}
+
+// -----
+
 tfm.function @buckets_exist() {
   // expected-error@+1 {{no tfm.bucket named @decayed}}
   tfm.zero_gradient @decayed

@@ -106,8 +106,7 @@ void addCall(const plan::PlanT &plan, size_t p, size_t c, MutantList &list) {
                change(m.programs[p]->calls[c]);
              });
   };
-  const bool computes = program.kind == plan::ActionKind::Forward ||
-                        program.kind == plan::ActionKind::Backward;
+  const bool computes = isRun(program.kind);
   edit("call-count-0", [](auto &m) { m.mutate_count(0); });
   edit("call-count-huge", [](auto &m) { m.mutate_count(1 << 20); });
   edit("reverse-out-of-range", [](auto &m) { m.mutate_reverse(2); });
@@ -121,6 +120,9 @@ void addCall(const plan::PlanT &plan, size_t p, size_t c, MutantList &list) {
     }
     if (call.count() > 1) {
       edit("call-once-less", [](auto &m) { m.mutate_count(m.count() - 1); });
+    }
+    // Gradients of different weights may come in any order.
+    if (call.count() > 1 && program.kind != plan::ActionKind::Weight) {
       edit("reverse", [](auto &m) { m.mutate_reverse(1 - m.reverse()); });
     }
     if (dropsOut(function)) {
@@ -159,10 +161,30 @@ void addCall(const plan::PlanT &plan, size_t p, size_t c, MutantList &list) {
   }
 }
 
+/// Whether a launch of a called function touches argument `a`; what nobody
+/// touches may be anything.
+bool isTouched(const plan::PlanT &plan, const plan::ProgramT &program,
+               size_t a) {
+  return std::any_of(
+      program.calls.begin(), program.calls.end(), [&](const plan::Call &call) {
+        const plan::FunctionT &function = *plan.functions[call.function()];
+        return std::any_of(
+            function.buffers.begin(), function.buffers.end(),
+            [&](const plan::Buffer &buffer) {
+              return buffer.space() ==
+                         static_cast<uint8_t>(plan::Space::Argument) &&
+                     call.first_argument() + buffer.region() == a;
+            });
+      });
+}
+
 void addArguments(const plan::PlanT &plan, size_t p, MutantList &list) {
   const plan::ProgramT &program = *plan.programs[p];
   const bool several = plan.entry_points[0]->micro_batches > 1;
   for (size_t a = 0; a < program.arguments.size(); ++a) {
+    if (!isTouched(plan, program, a)) {
+      continue;
+    }
     const plan::Buffer &argument = program.arguments[a];
     const auto edit = [&](std::string kind,
                           std::function<void(plan::Buffer &)> change) {
@@ -233,16 +255,16 @@ void addProgramMutants(const plan::PlanT &plan, MutantList &list) {
         m.programs[p]->calls.erase(m.programs[p]->calls.begin() + at);
       });
       // A prologue or a setup may run twice and leave the same.
-      if (program.kind == plan::ActionKind::Forward ||
-          program.kind == plan::ActionKind::Backward ||
-          program.kind == plan::ActionKind::Finish) {
+      if (isRun(program.kind) || program.kind == plan::ActionKind::Finish) {
         if (!isIdempotent(*plan.functions[program.calls[c].function()])) {
           list.add("repeat-call", site, [=](plan::PlanT &m) {
             auto &calls = m.programs[p]->calls;
             calls.insert(calls.begin() + at, calls[c]);
           });
         }
+        // Gradients of different weights may come in any order.
         if (c + 1 < program.calls.size() &&
+            program.kind != plan::ActionKind::Weight &&
             (program.kind != plan::ActionKind::Finish ||
              depend(*plan.functions[program.calls[c].function()],
                     *plan.functions[program.calls[c + 1].function()]))) {
@@ -299,9 +321,7 @@ void addScheduleMutants(const plan::PlanT &plan, MutantList &list) {
            actions[i + 1].slot() == action.slot())) {
         edit("swap-actions", site, [=](auto &m) { std::swap(m[i], m[i + 1]); });
       }
-      const bool batched = program.kind == plan::ActionKind::Forward ||
-                           program.kind == plan::ActionKind::Backward;
-      if (batched) {
+      if (isRun(program.kind)) {
         edit("micro-batch-out-of-range", site,
              [=](auto &m) { m[i].mutate_micro_batch(entry.micro_batches); });
         if (entry.micro_batches > 1) {
@@ -310,8 +330,7 @@ void addScheduleMutants(const plan::PlanT &plan, MutantList &list) {
                                     entry.micro_batches);
           });
         }
-        if (program.kind == plan::ActionKind::Backward ||
-            entry.name == "train") {
+        if (isGradient(program.kind) || entry.name == "train") {
           edit("other-slot", site,
                [=](auto &m) { m[i].mutate_slot(action.slot() + 1); });
         }

@@ -50,8 +50,8 @@ static cl::opt<int64_t> chunks("vpp", cl::value_desc("N"), cl::init(1),
                                cl::cat(category));
 static cl::opt<std::string>
     schedule("schedule", cl::value_desc("NAME"),
-             cl::desc("1f1b, gpipe or interleaved (1f1b; interleaved if --vpp "
-                      "is above 1)"),
+             cl::desc("1f1b, gpipe, interleaved or zero-bubble (1f1b; "
+                      "interleaved if --vpp is above 1)"),
              cl::cat(category));
 static cl::opt<std::string>
     stages("stages", cl::value_desc("PARTS"),
@@ -193,11 +193,19 @@ static bool isInterleaved() {
 
 static Status checkSchedule() {
   if (!schedule.empty() && schedule != "1f1b" && schedule != "gpipe" &&
-      schedule != "interleaved") {
+      schedule != "interleaved" && schedule != "zero-bubble") {
     return makeError(Code::Failed,
                      "--schedule {} is not known (legal: 1f1b, gpipe, "
-                     "interleaved)",
+                     "interleaved, zero-bubble)",
                      std::string(schedule));
+  }
+  if (schedule == "zero-bubble") {
+    return chunks <= 2
+               ? Status::ok()
+               : makeError(Code::Failed,
+                           "--schedule zero-bubble has one part on each stage, "
+                           "or two in a V, and --vpp is {} (legal: 1, 2)",
+                           int64_t{chunks});
   }
   if (chunks > 1 && !isInterleaved()) {
     return makeError(Code::Failed,

@@ -110,7 +110,7 @@ private:
     // Backwards, so that a slot's last reader is known at its forward.
     for (size_t i = actions.size(); i-- > 0;) {
       const plan::ActionKind kind = programOf(actions[i]).kind();
-      if (kind == plan::ActionKind::Backward) {
+      if (isGradient(kind)) {
         readers.try_emplace(actions[i].slot(), i);
       } else if (kind == plan::ActionKind::Forward) {
         if (const auto it = readers.find(actions[i].slot());
@@ -155,8 +155,8 @@ private:
   bool isAnother(size_t last, size_t next) const {
     const Kernel before = transferOf(stage, actions[last].program()).kernel;
     const Kernel after = transferOf(stage, actions[next].program()).kernel;
-    const bool runs =
-        isRun(programOf(actions[last])) && isRun(programOf(actions[next]));
+    const bool runs = isRun(programOf(actions[last]).kind()) &&
+                      isRun(programOf(actions[next]).kind());
     // A part hands its result to the next one if that is on the same stage.
     const bool handedOver =
         programOf(actions[last]).kind() == programOf(actions[next]).kind() &&
@@ -182,8 +182,8 @@ std::vector<ReportBar> barsOf(const plan::Plan &stage,
   const auto actions = trainActions(stage);
   for (size_t i = 0; i < actions.size(); ++i) {
     const plan::Program &program = *stage.programs()->Get(actions[i].program());
-    if (isRun(program)) {
-      const uint8_t work = program.kind() == plan::ActionKind::Forward ? 0 : 1;
+    if (isRun(program.kind())) {
+      const auto work = static_cast<uint8_t>(workOf(program.kind()));
       bars.push_back({static_cast<float>(times[i].begin),
                       static_cast<float>(times[i].end), work,
                       chunks[program.part()], actions[i].micro_batch()});

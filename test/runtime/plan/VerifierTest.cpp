@@ -295,7 +295,7 @@ TEST(Verifier, V9PrologueFirstFinishLast) {
         auto &actions = actionsOf(p, "train");
         std::swap(actions[0], actions[1]);
       }),
-      HasSubstr("a Prologue, comes after a Forward, Backward or Transfer"));
+      HasSubstr("a Prologue, comes after a run or transfer of a micro-batch"));
   EXPECT_THAT(rejection([](auto &p) {
                 auto &actions = actionsOf(p, "train");
                 std::swap(actions[4], actions[5]);
@@ -328,7 +328,7 @@ TEST(Verifier, V11BackwardFollowsItsForward) {
                 auto &actions = actionsOf(p, "train");
                 std::swap(actions[2], actions[4]);
               }),
-              HasSubstr("into which no forward has saved"));
+              HasSubstr("into which nothing has saved"));
   EXPECT_THAT(rejection([](auto &p) {
                 auto &actions = actionsOf(p, "train");
                 actions[3].mutate_slot(1);
