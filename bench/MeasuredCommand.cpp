@@ -1,20 +1,19 @@
 #include "bench/MeasuredCommand.h"
 
-#include <array>
-#include <cerrno>
-#include <charconv>
-#include <chrono>
-#include <cstdlib>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
-
 #include <fcntl.h>
 #include <linux/perf_event.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
 
 namespace mega {
 
@@ -94,7 +93,6 @@ StatusOr<CommandCost> run(const std::vector<std::string> &command,
     return ioError("cannot start {}: {}", command[0], std::strerror(errno));
   }
   const Handle counter(counted ? openCounter(child) : -1);
-  const auto before = std::chrono::steady_clock::now();
   const bool released = ::write(release.get(), "", 1) == 1;
   release.close();
   int state = 0;
@@ -111,9 +109,6 @@ StatusOr<CommandCost> run(const std::vector<std::string> &command,
                    WIFEXITED(state) ? WEXITSTATUS(state) : WTERMSIG(state));
   }
   CommandCost cost;
-  cost.wallSeconds = std::chrono::duration<double>(
-                         std::chrono::steady_clock::now() - before)
-                         .count();
   cost.processorSeconds = seconds(usage.ru_utime) + seconds(usage.ru_stime);
   cost.peakBytes = int64_t{usage.ru_maxrss} * 1024;
   if (counted) {
@@ -155,16 +150,13 @@ StatusOr<uint64_t> countByValgrind(const std::vector<std::string> &command) {
   if (file.get() < 0) {
     return ioError("cannot make {}: {}", log, std::strerror(errno));
   }
-  std::vector<std::string> counted = {"valgrind",
-                                      "--tool=cachegrind",
-                                      "--cache-sim=no",
-                                      "--cachegrind-out-file=/dev/null",
-                                      "--log-file=" + log};
+  std::vector<std::string> counted = {
+      "valgrind", "--tool=cachegrind", "--cache-sim=no",
+      "--cachegrind-out-file=/dev/null", "--log-file=" + log};
   counted.insert(counted.end(), command.begin(), command.end());
   auto ended = run(counted, false);
-  auto count = ended.isOk()
-                   ? readReferences(log)
-                   : StatusOr<uint64_t>(std::move(ended).takeStatus());
+  auto count = ended.isOk() ? readReferences(log)
+                            : StatusOr<uint64_t>(std::move(ended).takeStatus());
   std::filesystem::remove(log);
   return count;
 }
@@ -182,9 +174,8 @@ InstructionCounter findInstructionCounter() {
 
 StatusOr<CommandCost> measure(const std::vector<std::string> &command,
                               InstructionCounter counter) {
-  MEGA_ASSIGN_OR_RETURN(
-      CommandCost cost,
-      run(command, counter == InstructionCounter::Hardware));
+  MEGA_ASSIGN_OR_RETURN(CommandCost cost,
+                        run(command, counter == InstructionCounter::Hardware));
   if (counter == InstructionCounter::Valgrind) {
     MEGA_ASSIGN_OR_RETURN(cost.instructions, countByValgrind(command));
   }

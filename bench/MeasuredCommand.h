@@ -3,8 +3,8 @@
 // Runs a command and waits for it. Its processor time and peak memory are what
 // wait4 says of it. Instructions in user space, which depend on nothing else
 // that the machine does, are counted by the processor's own counter; where the
-// kernel or a virtual machine does not lend it, valgrind counts them in a run of
-// its own, which takes 30 times as long.
+// kernel or a virtual machine does not lend it, valgrind counts them in a run
+// of its own, which takes 25 times as long.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MEGA_BENCH_MEASUREDCOMMAND_H
@@ -27,7 +27,6 @@ InstructionCounter findInstructionCounter();
 struct CommandCost {
   std::optional<uint64_t> instructions;
   double processorSeconds = 0;
-  double wallSeconds = 0;
   int64_t peakBytes = 0;
 };
 

@@ -3,8 +3,8 @@
 // Runs megac on a model while one of stages, micro-batches, layers and ranks
 // grows, and prints what it takes: instructions in user space, processor time,
 // peak memory, bytes and actions of the plan. Each is followed by its ratio to
-// the first row, beside that of what grows, so one sees what is flat and what is
-// linear. Last come the 3,072 ranks that have their own limits.
+// the first row, beside that of what grows, so one sees what is flat and what
+// is linear. Last come the 3,072 ranks that have their own limits.
 //
 //   bench-compile MEGAC MODEL [--sweep NAME] [--count COUNTER]
 //   bench-compile --prove PLAN
@@ -136,10 +136,22 @@ public:
     std::ofstream(model) << std::regex_replace(
         text, times, fmt::format("times {}", setup.layers));
     std::vector<std::string> command = {
-        megac, model, "-o", plan, "--micro-batch-size", "1",
-        "--global-batch-size", std::to_string(setup.microBatches * setup.dp),
-        "--tp", std::to_string(setup.tp), "--dp", std::to_string(setup.dp),
-        "--pp", std::to_string(setup.pp), "--vpp", std::to_string(setup.vpp)};
+        megac,
+        model,
+        "-o",
+        plan,
+        "--micro-batch-size",
+        "1",
+        "--global-batch-size",
+        std::to_string(setup.microBatches * setup.dp),
+        "--tp",
+        std::to_string(setup.tp),
+        "--dp",
+        std::to_string(setup.dp),
+        "--pp",
+        std::to_string(setup.pp),
+        "--vpp",
+        std::to_string(setup.vpp)};
     if (sweep.report) {
       command.push_back("--report=" + (folder / "model.html"));
     }
@@ -150,10 +162,9 @@ public:
     cost.actions = actionsOf(loaded.root());
     if (sweep.proof) {
       MEGA_ASSIGN_OR_RETURN(
-          cost.proof,
-          measure({std::filesystem::read_symlink("/proc/self/exe"), "--prove",
-                   plan},
-                  counter));
+          cost.proof, measure({std::filesystem::read_symlink("/proc/self/exe"),
+                               "--prove", plan},
+                              counter));
     }
     return cost;
   }
@@ -195,10 +206,9 @@ std::vector<Sweep> allSweeps() {
   sweeps.push_back(sweepOf("pp", "stages: 128 layers, tp 8, 256 micro-batches",
                            "pp", powers(1, 64, 2), {.microBatches = 256},
                            &Setup::pp));
-  sweeps.push_back(sweepOf("micro-batches",
-                           "micro-batches: 128 layers, tp 8, pp 64",
-                           "micro-batches", powers(64, 4096, 4), {},
-                           &Setup::microBatches));
+  sweeps.push_back(
+      sweepOf("micro-batches", "micro-batches: 128 layers, tp 8, pp 64",
+              "micro-batches", powers(64, 4096, 4), {}, &Setup::microBatches));
   sweeps.push_back(sweepOf("depth", "depth: tp 8, pp 8, 64 micro-batches",
                            "layers", powers(16, 1024, 2),
                            {.pp = 8, .microBatches = 64}, &Setup::layers));
@@ -332,8 +342,8 @@ Status run(int argc, char **argv, CLI::App &app) {
       ->option_text("PLAN");
   app.add_option("--sweep", only, "one of them (all)")
       ->option_text("NAME")
-      ->check(CLI::IsMember(
-          {"pp", "micro-batches", "depth", "ranks", "target"}));
+      ->check(
+          CLI::IsMember({"pp", "micro-batches", "depth", "ranks", "target"}));
   app.add_option("--count", count,
                  "who counts instructions: hardware, valgrind, none (auto: "
                  "the first that is there)")
@@ -378,6 +388,7 @@ Status run(int argc, char **argv, CLI::App &app) {
       good = judgeTarget(costs) && good;
     }
   }
+  std::fflush(stdout);
   return good ? Status::ok() : makeError(Code::Failed, "a limit is broken");
 }
 
