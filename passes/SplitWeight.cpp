@@ -89,7 +89,8 @@ void WeightSplit::findKept() {
 /// Of the arguments, gradients of results are active and not saved.
 void WeightSplit::findGradients() {
   for (BlockArgument argument : body.getArguments()) {
-    if (!isSaved(argument) && isa<FloatType>(tensor(argument).getElementType())) {
+    if (!isSaved(argument) &&
+        isa<FloatType>(tensor(argument).getElementType())) {
       gradients.insert(argument);
     }
   }
@@ -176,9 +177,9 @@ void WeightSplit::run() {
   }
 
   const auto count = static_cast<int64_t>(crossing.size());
-  weight.setFunctionType(FunctionType::get(
-      backward.getContext(), SmallVector<Type>(weightBody->getArgumentTypes()),
-      {}));
+  weight.setFunctionType(
+      FunctionType::get(backward.getContext(),
+                        SmallVector<Type>(weightBody->getArgumentTypes()), {}));
   weight.setSavedArguments(saved + count);
   auto terminator = cast<ReturnOp>(body.getTerminator());
   SmallVector<Value> results(terminator.getValues());
@@ -186,9 +187,9 @@ void WeightSplit::run() {
     results.push_back(value);
   }
   terminator->setOperands(results);
-  backward.setFunctionType(FunctionType::get(
-      backward.getContext(), backward.getArgumentTypes(),
-      SmallVector<Type>(ValueRange(results).getTypes())));
+  backward.setFunctionType(
+      FunctionType::get(backward.getContext(), backward.getArgumentTypes(),
+                        SmallVector<Type>(ValueRange(results).getTypes())));
   backward.setSavedResults(count);
 }
 
@@ -202,15 +203,15 @@ DenseI64ArrayAttr costsOf(ModuleOp module, ModelOp model) {
     for (auto [time, suffix] : llvm::zip(times, kSuffixes)) {
       if (auto function = module.lookupSymbol<FunctionOp>(
               (run.block.getSymName() + suffix).str())) {
-        time += static_cast<double>(run.count) *
-                        timeOf(function.getBody().front());
+        time +=
+            static_cast<double>(run.count) * timeOf(function.getBody().front());
       }
     }
   }
   SmallVector<int64_t> costs;
   for (const double time : times) {
-    costs.push_back(
-        std::max<int64_t>(std::llround(time / std::max(times[0], 1.0) * 1000), 1));
+    costs.push_back(std::max<int64_t>(
+        std::llround(time / std::max(times[0], 1.0) * 1000), 1));
   }
   return DenseI64ArrayAttr::get(module.getContext(), costs);
 }

@@ -7,7 +7,7 @@ set -euo pipefail
 compiler=(g++ cmake ninja-build ccache git pkgconf
   libmlir-22-dev mlir-22-tools llvm-22-dev llvm-22-tools)
 runtime=(libflatbuffers-dev flatbuffers-compiler libopenblas-serial-dev
-  libhwy-dev libcli11-dev nlohmann-json3-dev libtomlplusplus-dev libfmt-dev
+  libhwy-dev libcli11-dev nlohmann-json3-dev libtomlplusplus-dev libfmt-dev zlib1g-dev
   libxxhash-dev libsentencepiece-dev libpcre2-dev libutf8proc-dev libgloo-dev)
 tests=(libgtest-dev libgmock-dev clang-format-22 clang-tidy-22 clang-22
   libclang-rt-22-dev strace debootstrap binutils iproute2

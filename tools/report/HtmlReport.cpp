@@ -4,6 +4,7 @@
 #include "tools/report/HtmlTemplate.h"
 
 #include <fmt/format.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <bit>
@@ -66,44 +67,57 @@ std::string base64(std::string_view bytes) {
   return out;
 }
 
-/// One field of all items: `"name":"base64"`.
+/// Appends one field of all items, and zeros up to a multiple of four bytes.
 template <typename Items, typename Get>
-std::string column(const char *name, const Items &items, Get get) {
+void addColumn(std::string &bytes, const Items &items, Get get) {
   static_assert(std::endian::native == std::endian::little,
                 "the page reads little-endian arrays");
-  using Value = std::decay_t<decltype(get(*items.begin()))>;
-  std::string bytes(items.size() * sizeof(Value), '\0');
-  size_t at = 0;
   for (const auto &item : items) {
-    const Value value = get(item);
-    std::memcpy(bytes.data() + at, &value, sizeof(value));
-    at += sizeof(value);
+    const auto value = get(item);
+    bytes.append(reinterpret_cast<const char *>(&value), sizeof(value));
   }
-  return fmt::format("\"{}\":\"{}\"", name, base64(bytes));
+  bytes.resize((bytes.size() + 3) / 4 * 4, '\0');
+}
+
+/// In the format of zlib (RFC 1950).
+std::string deflated(const std::string &bytes) {
+  uLongf size = compressBound(bytes.size());
+  std::string out(size, '\0');
+  [[maybe_unused]] const int result =
+      compress2(reinterpret_cast<Bytef *>(out.data()), &size,
+                reinterpret_cast<const Bytef *>(bytes.data()), bytes.size(),
+                Z_DEFAULT_COMPRESSION);
+  // The output has room and the level exists; memory alone could fail.
+  assert(result == Z_OK);
+  out.resize(size);
+  return out;
 }
 
 /// The numbers that the scripts draw, as JSON. No text from outside.
 std::string chartData(const HtmlReportData &data) {
-  std::string out = fmt::format("{{\"total\":{},\"stages\":[", data.total);
+  std::string columns;
+  std::string stages;
   for (const ReportStage &stage : data.stages) {
-    const auto bars = [&](const char *name, auto field) {
-      return column(name, stage.bars,
-                    [&](const ReportBar &bar) { return bar.*field; });
+    const auto bars = [&](auto field) {
+      addColumn(columns, stage.bars,
+                [&](const ReportBar &bar) { return bar.*field; });
     };
-    const auto memory = [&](const char *name, auto field) {
-      return column(name, stage.memory,
-                    [&](const auto &point) { return point.*field; });
-    };
+    bars(&ReportBar::begin);
+    bars(&ReportBar::end);
+    bars(&ReportBar::work);
+    bars(&ReportBar::chunk);
+    bars(&ReportBar::microBatch);
     using Point = std::pair<float, float>;
-    fmt::format_to(
-        std::back_inserter(out), "{}{{{},{},{},{},{},{},{}}}\n",
-        &stage == data.stages.data() ? "" : ",",
-        bars("begin", &ReportBar::begin), bars("end", &ReportBar::end),
-        bars("work", &ReportBar::work), bars("chunk", &ReportBar::chunk),
-        bars("microBatch", &ReportBar::microBatch),
-        memory("time", &Point::first), memory("bytes", &Point::second));
+    for (const auto field : {&Point::first, &Point::second}) {
+      addColumn(columns, stage.memory,
+                [&](const Point &point) { return point.*field; });
+    }
+    fmt::format_to(std::back_inserter(stages),
+                   "{}{{\"bars\":{},\"points\":{}}}", stages.empty() ? "" : ",",
+                   stage.bars.size(), stage.memory.size());
   }
-  return out + "]}";
+  return fmt::format("{{\"total\":{},\"stages\":[{}],\"columns\":\"{}\"}}",
+                     data.total, stages, base64(deflated(columns)));
 }
 
 std::string facts(const HtmlReportData &data) {

@@ -8,21 +8,33 @@ const kWorks = [
 ];
 const kAxis = 24;
 
-function decode(Type, text) {
-  const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
-  return new Type(bytes.buffer);
+/// The bytes that a deflated text in base64 stands for.
+async function inflate(text) {
+  const packed = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(
+    new DecompressionStream('deflate'));
+  return new Response(stream).arrayBuffer();
 }
 
 /// Stages with typed arrays; `total` is at least the end of the last bar.
-function readData() {
+async function readData() {
   const data = JSON.parse(document.getElementById('data').textContent);
+  const buffer = await inflate(data.columns);
+  let at = 0;
+  // Every column starts at a multiple of four bytes.
+  const take = (Type, length) => {
+    const column = new Type(buffer, at, length);
+    at += Math.ceil(column.byteLength / 4) * 4;
+    return column;
+  };
   for (const stage of data.stages) {
-    for (const name of ['begin', 'end', 'time', 'bytes']) {
-      stage[name] = decode(Float32Array, stage[name]);
-    }
-    stage.work = decode(Uint8Array, stage.work);
-    stage.chunk = decode(Uint16Array, stage.chunk);
-    stage.microBatch = decode(Uint32Array, stage.microBatch);
+    stage.begin = take(Float32Array, stage.bars);
+    stage.end = take(Float32Array, stage.bars);
+    stage.work = take(Uint8Array, stage.bars);
+    stage.chunk = take(Uint16Array, stage.bars);
+    stage.microBatch = take(Uint32Array, stage.bars);
+    stage.time = take(Float32Array, stage.points);
+    stage.bytes = take(Float32Array, stage.points);
     data.total = Math.max(data.total, ...stage.end.slice(-1));
   }
   data.total = data.total || 1;

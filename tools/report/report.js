@@ -1,14 +1,13 @@
 // What moves: zoom, drag, what the pointer shows.
 
-const data = readData();
 const unit = document.body.dataset.unit;
-const view = { begin: 0, end: data.total };
-const timeline = new TimelinePlot('timeline', view, data.stages.length, 30);
-const memory = new MemoryPlot('memory', view, data.stages.length, 40);
-const plots = [timeline, memory];
 const tip = document.getElementById('tip');
-const chunks = data.stages.reduce(
-  (most, { chunk }) => chunk.reduce((a, b) => Math.max(a, b + 1), most), 1);
+const view = { begin: 0, end: 1 };
+let data = null;
+let chunks = 1;
+let timeline = null;
+let memory = null;
+let plots = [];
 let theme = null;
 
 function redraw() {
@@ -185,18 +184,29 @@ function fillLegend() {
   }
 }
 
-fillLegend();
-layOut();
-plots.forEach(listen);
-for (const button of document.querySelectorAll('[data-zoom]')) {
-  button.addEventListener('click', () => {
-    const factor = Number(button.dataset.zoom);
-    if (factor) {
-      zoom(factor, (view.begin + view.end) / 2);
-    } else {
-      show(0, data.total);
-    }
-  });
+async function start() {
+  data = await readData();
+  view.end = data.total;
+  chunks = data.stages.reduce(
+    (most, { chunk }) => chunk.reduce((a, b) => Math.max(a, b + 1), most), 1);
+  timeline = new TimelinePlot('timeline', view, data.stages.length, 30);
+  memory = new MemoryPlot('memory', view, data.stages.length, 40);
+  plots = [timeline, memory];
+  fillLegend();
+  layOut();
+  plots.forEach(listen);
+  for (const button of document.querySelectorAll('[data-zoom]')) {
+    button.addEventListener('click', () => {
+      const factor = Number(button.dataset.zoom);
+      if (factor) {
+        zoom(factor, (view.begin + view.end) / 2);
+      } else {
+        show(0, data.total);
+      }
+    });
+  }
+  window.addEventListener('resize', layOut);
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', layOut);
 }
-window.addEventListener('resize', layOut);
-matchMedia('(prefers-color-scheme: dark)').addEventListener('change', layOut);
+
+start();

@@ -205,6 +205,8 @@ def check(browser, options):
     listen(browser)
     if failures:
         return
+    # Numbers are inflated before anything is drawn.
+    browser.drawn("theme !== null")
     title = browser.run("return [document.title, document.querySelector('h1').innerText]")
     expect(title == [options.title] * 2, f"the title is {title}")
     rows = browser.run("return [...document.querySelectorAll('.stage-row')]"
