@@ -4,6 +4,7 @@
 #include "dialects/exec/Exec.h"
 #include "dialects/pipe/Pipe.h"
 #include "dialects/tfm/Tfm.h"
+#include "runtime/plan/DataInputs.h"
 
 #include "llvm/ADT/StringMap.h"
 
@@ -436,8 +437,10 @@ void PlanEmitter::emitInputs() {
         buffer(type, plan::Space::Region, "inputs",
                static_cast<int64_t>(*input.getOffset())));
     result->buffer->mutate_per_micro_batch(type.bytes());
-    out.vocabulary =
-        std::max(out.vocabulary, static_cast<uint32_t>(result->limit));
+    if (isTokenInput(result->name)) {
+      out.vocabulary =
+          std::max(out.vocabulary, static_cast<uint32_t>(result->limit));
+    }
     out.inputs.push_back(std::move(result));
   }
 }

@@ -687,6 +687,10 @@ struct EmitSchedulePass : mega::impl::EmitScheduleBase<EmitSchedulePass> {
   int64_t tableRows(Value argument) {
     int64_t limit = std::numeric_limits<int32_t>::max();
     for (Operation *user : argument.getUsers()) {
+      if (isa<dist::DistDialect>(user->getDialect())) {
+        // A piece of the ids.
+        limit = std::min(limit, tableRows(user->getResult(0)));
+      }
       auto indexing = dyn_cast<tfm::IndexesByIds>(user);
       if (indexing && indexing.getIndexIds() == argument) {
         limit = std::min(limit, indexing.getIndexLimit());

@@ -29,6 +29,8 @@ struct CompileOptions {
   std::string precision = "fp32";
   /// none, selective or full.
   std::string recompute = "none";
+  /// Documents of one row do not see each other.
+  bool packed = false;
   /// Tensor- and data-parallel degrees.
   int64_t tp = 1;
   int64_t dp = 1;

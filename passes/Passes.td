@@ -8,6 +8,19 @@ include "mlir/Pass/PassBase.td"
 // model
 //===----------------------------------------------------------------------===//
 
+def PackSequences : Pass<"mega-pack-sequences", "::mlir::ModuleOp"> {
+  let summary = "Keeps the documents of one row apart";
+  let description = [{
+    Rows are cut from a stream of documents (docs/data.md). With `--packed` the
+    documents of a row do not see each other, and their positions count from 0.
+    This pass adds the inputs `positions` and `segment_ids` to the model, hands
+    them to the blocks with a tfm.add_positions, tfm.rope or tfm.attention (of a
+    tfm.repeat, to all blocks of the cycle), and gives them to these ops. A model
+    that has one of the inputs has to do so itself: then it is only checked.
+    Afterwards every such op knows the places of its tokens.
+  }];
+}
+
 def BindShapes : Pass<"mega-bind-shapes", "::mlir::ModuleOp"> {
   let summary = "Gives batch and sequence their sizes";
   let description = [{

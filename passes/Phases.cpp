@@ -11,6 +11,9 @@ using namespace mlir;
 using namespace mega;
 
 static void buildModel(OpPassManager &pm, const CompileOptions &options) {
+  if (options.packed) {
+    pm.addPass(createPackSequences());
+  }
   pm.addPass(createBindShapes({options.batch(), options.sequence}));
   pm.addPass(createAssignPrecision({options.precision}));
   pm.addPass(createFuseSemantics());
@@ -89,6 +92,9 @@ struct PhaseOptions : PassPipelineOptions<PhaseOptions> {
   Option<std::string> recompute{*this, "recompute",
                                 llvm::cl::desc("none, selective or full"),
                                 llvm::cl::init("none")};
+  Option<bool> packed{*this, "packed",
+                      llvm::cl::desc("documents do not see each other"),
+                      llvm::cl::init(false)};
   Option<int64_t> tp{*this, "tp", llvm::cl::desc("tensor-parallel degree"),
                      llvm::cl::init(1)};
   Option<int64_t> dp{*this, "dp", llvm::cl::desc("data-parallel degree"),
@@ -122,7 +128,7 @@ void mega::registerPhases() {
         ("the " + phase.name + " phase").str(),
         [build = phase.build](OpPassManager &pm, const PhaseOptions &options) {
           build(pm, {options.sequence, options.batch, options.microBatches,
-                     options.precision, options.recompute, options.tp,
+                     options.precision, options.recompute, options.packed, options.tp,
                      options.dp, options.sequenceParallel, options.forbid,
                      options.zero, options.pp, options.vpp, options.schedule,
                      options.stages, options.stage});

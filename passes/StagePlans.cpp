@@ -1,6 +1,7 @@
 #include "passes/StagePlans.h"
 
 #include "passes/Applications.h"
+#include "runtime/plan/DataInputs.h"
 #include "runtime/plan/Kernels.h"
 #include "runtime/plan/LogicalParameters.h"
 
@@ -103,7 +104,10 @@ void unifyInputs(plan::PlanT &whole) {
     }
   }
   for (const auto &[name, limit] : limits) {
-    whole.vocabulary = std::max(whole.vocabulary, static_cast<uint32_t>(limit));
+    if (isTokenInput(name)) {
+      whole.vocabulary =
+          std::max(whole.vocabulary, static_cast<uint32_t>(limit));
+    }
   }
   for (const auto &stage : whole.stages) {
     for (const auto &input : stage->inputs) {

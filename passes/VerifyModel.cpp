@@ -2,6 +2,7 @@
 #include "dialects/tfm/Tfm.h"
 #include "passes/Applications.h"
 #include "passes/Passes.h"
+#include "runtime/plan/DataInputs.h"
 #include "runtime/plan/PlanCheck.h"
 
 #include "llvm/ADT/TypeSwitch.h"
@@ -28,9 +29,10 @@ struct VerifyModelPass : mega::impl::VerifyModelBase<VerifyModelPass> {
       fail(model) << "has no tfm.loss_term, so there is nothing to train";
     }
     for (auto input : model.getBody().front().getOps<tfm::InputOp>()) {
-      if (input.getName() != "tokens" && input.getName() != "labels") {
-        fail(input) << "the data loader has no input \"" << input.getName()
-                    << "\" (it has tokens, labels)";
+      const StringRef name = input.getName();
+      if (!isDataInput({name.data(), name.size()})) {
+        fail(input) << "the data loader has no input \"" << name
+                    << "\" (it has tokens, labels, positions, segment_ids)";
       }
     }
     checkNames(module);

@@ -72,8 +72,17 @@ LogicalResult RopeOp::verify() {
     return emitOpError() << "base is " << base
                          << ", expected a positive number";
   }
-  return success();
+  return verifyPlaces(*this, getX(), getPositions(), "positions");
 }
+
+mega::ShardingRule RopeOp::getShardingRule() {
+  return ShardingRule::parse(getPositions() ? "*bshD, =bs -> bshD"
+                                            : "*bshD -> bshD");
+}
+
+Value RopeOp::getIndexIds() { return getPositions(); }
+
+int64_t RopeOp::getIndexLimit() { return tensor(getX()).getDimSize(1); }
 
 OpCost RopeOp::getCost() { return streamingCost(*this); }
 
@@ -89,8 +98,14 @@ static Value ropeTable(OpBuilder &builder, RopeOp op) {
 
 LogicalResult RopeOp::lowerToExec(ExecContext &context) {
   OpBuilder builder(*this);
-  context.launch(Kernel::Rope, {getX(), ropeTable(builder, *this), getResult()},
-                 {getInverse() ? 1 : 0});
+  Value table = ropeTable(builder, *this);
+  const ExecInteger inverse = getInverse() ? 1 : 0;
+  if (getPositions()) {
+    context.launch(Kernel::RopeAt,
+                   {getX(), table, getPositions(), getResult()}, inverse);
+  } else {
+    context.launch(Kernel::Rope, {getX(), table, getResult()}, inverse);
+  }
   return success();
 }
 
@@ -98,8 +113,9 @@ void RopeOp::buildGradient(GradientContext &context) {
   context.addGradient(
       getX(),
       RopeOp::create(context.builder(), getLoc(), gradientType(getX()),
-                     context.gradientOf(getResult()), getBaseAttr(),
-                     getScalingAttr(),
+                     context.gradientOf(getResult()),
+                     context.useAny(getPositions()),
+                     getBaseAttr(), getScalingAttr(),
                      getInverse() ? UnitAttr() : UnitAttr::get(getContext())));
 }
 
@@ -154,10 +170,21 @@ LogicalResult AttentionOp::verify() {
       return emitOpError() << "p is " << p << ", expected 0 <= p < 1";
     }
   }
+  if (!getPositions() != !getSegmentIds()) {
+    return emitOpError() << "has " << (getPositions() ? "positions" : "segments")
+                         << " but no "
+                         << (getPositions() ? "segments" : "positions")
+                         << "; give both, or neither";
+  }
+  if (failed(verifyPlaces(*this, getQ(), getPositions(), "positions")) ||
+      failed(verifyPlaces(*this, getQ(), getSegmentIds(), "segments"))) {
+    return failure();
+  }
   return verifySoftcap(*this, getSoftcapAttr());
 }
 
-/// Query-key pairs that are not masked, per head and batch row.
+/// Query-key pairs that are not masked, per head and batch row, if all of it is
+/// one document.
 static double visiblePairs(int64_t sequence, bool causal,
                            std::optional<uint64_t> window) {
   const double s = static_cast<double>(sequence);
@@ -187,6 +214,42 @@ struct AttentionAttributes {
   SmallVector<double, 3> floats;
 };
 
+/// The rule of an attention or a gradient of one: its operands, with places if
+/// it has any, and its results.
+template <typename AttentionLike>
+static mega::ShardingRule attentionRule(AttentionLike op, StringRef operands,
+                                        StringRef results) {
+  const StringRef places = op.getPositions() ? ", =bS, =bS" : "";
+  const std::string text =
+      (operands + places + " -> " + results + " | h in k").str();
+  return ShardingRule::parse(text);
+}
+
+mega::ShardingRule AttentionOp::getShardingRule() {
+  return attentionRule(*this, "bShD, bSkD, *bSkD", "bShD");
+}
+mega::ShardingRule AttentionStatsOp::getShardingRule() {
+  return attentionRule(*this, "bShD, bSkD, bSkD", "bShD, bhS");
+}
+mega::ShardingRule AttentionGradOp::getShardingRule() {
+  return attentionRule(*this, "*bShD, bShD, bSkD, bSkD, bShD, bhS",
+                       "bShD, bSkD, bSkD");
+}
+
+/// `before`, the places of queries and of keys if there are any, `after`.
+template <typename AttentionLike>
+static SmallVector<ExecOperand>
+withPlaces(AttentionLike op, ArrayRef<ExecOperand> before,
+           ArrayRef<ExecOperand> after) {
+  SmallVector<ExecOperand> operands(before);
+  if (op.getPositions()) {
+    operands.append({op.getPositions(), op.getSegmentIds(), op.getPositions(),
+                     op.getSegmentIds()});
+  }
+  operands.append(after.begin(), after.end());
+  return operands;
+}
+
 template <typename AttentionLike>
 static AttentionAttributes kernelAttributes(ExecContext &context,
                                             AttentionLike op) {
@@ -199,16 +262,25 @@ static AttentionAttributes kernelAttributes(ExecContext &context,
            op.getSoftcapAttr().getValueAsDouble()}};
 }
 
+template <typename AttentionLike>
+static void launchForward(ExecContext &context, AttentionLike op,
+                          const ExecOperand &lse) {
+  const AttentionAttributes attributes = kernelAttributes(context, op);
+  context.launch(op.getPositions() ? Kernel::PackedAttention
+                                   : Kernel::Attention,
+                 withPlaces(op, {op.getQ(), op.getK(), op.getV()},
+                            {op.getResult(), lse}),
+                 attributes.integers, attributes.floats);
+}
+
 OpCost AttentionOp::getCost() { return attentionCost(*this, 2); }
 
 LogicalResult AttentionOp::lowerToExec(ExecContext &context) {
   const auto q = tensor(getQ()).getShape();
-  const AttentionAttributes attributes = kernelAttributes(context, *this);
   ExecOperand lse =
       ExecOperand::scratchBuffer(BufferType(DataType::F32, {q[0], q[2], q[1]}));
   lse.layout = dist::layoutOf(statisticsType(getQ(), {0, 2, 1}));
-  context.launch(Kernel::Attention, {getQ(), getK(), getV(), getResult(), lse},
-                 attributes.integers, attributes.floats);
+  launchForward(context, *this, lse);
   return success();
 }
 
@@ -216,7 +288,7 @@ Operation *AttentionOp::expandForTraining(OpBuilder &builder) {
   const RankedTensorType lse = statisticsType(getQ(), {0, 2, 1});
   auto expanded = AttentionStatsOp::create(
       builder, getLoc(), getResult().getType(), lse, getQ(), getK(), getV(),
-      getCausalAttr(), getWindowAttr(), getScaleAttr(), getSoftcapAttr(),
+      getPositions(), getSegmentIds(), getCausalAttr(), getWindowAttr(), getScaleAttr(), getSoftcapAttr(),
       getDropoutAttr(), getPAttr(), getKeyAttr());
   getResult().replaceAllUsesWith(expanded.getResult());
   erase();
@@ -233,10 +305,7 @@ LogicalResult AttentionStatsOp::lowerToExec(ExecContext &context) {
   if (getDropout() && !getKey()) {
     return emitOpError() << "has no dropout key; run mega-differentiate first";
   }
-  const AttentionAttributes attributes = kernelAttributes(context, *this);
-  context.launch(Kernel::Attention,
-                 {getQ(), getK(), getV(), getResult(), getLse()},
-                 attributes.integers, attributes.floats);
+  launchForward(context, *this, getLse());
   return success();
 }
 
@@ -247,6 +316,7 @@ void AttentionStatsOp::buildGradient(GradientContext &context) {
                 gradientType(getV())},
       context.gradientOf(getResult()), context.use(getQ()), context.use(getK()),
       context.use(getV()), context.use(getResult()), context.use(getLse()),
+      context.useAny(getPositions()), context.useAny(getSegmentIds()),
       getCausalAttr(), getWindowAttr(), getScaleAttr(), getSoftcapAttr(),
       getDropoutAttr(), getPAttr(), getKeyAttr());
   context.addGradient(getQ(), grad.getGradQ());
@@ -259,12 +329,13 @@ OpCost AttentionGradOp::getCost() { return attentionCost(*this, 5); }
 LogicalResult AttentionGradOp::lowerToExec(ExecContext &context) {
   const auto lse = tensor(getLse()).getShape();
   const AttentionAttributes attributes = kernelAttributes(context, *this);
-  context.launch(Kernel::AttentionGrad,
-                 {getGrad(), getQ(), getK(), getV(), getOut(), getLse(),
-                  getGradQ(), getGradK(), getGradV(),
+  context.launch(
+      getPositions() ? Kernel::PackedAttentionGrad : Kernel::AttentionGrad,
+      withPlaces(*this, {getGrad(), getQ(), getK(), getV()},
+                 {getOut(), getLse(), getGradQ(), getGradK(), getGradV(),
                   ExecOperand::scratchBuffer(
-                      BufferType(DataType::F32, {lse[0], lse[1], lse[2]}))},
-                 attributes.integers, attributes.floats);
+                      BufferType(DataType::F32, {lse[0], lse[1], lse[2]}))}),
+      attributes.integers, attributes.floats);
   return success();
 }
 

@@ -70,12 +70,28 @@ LogicalResult AddPositionsOp::verify() {
                          << " is longer than the position table of "
                          << table.getDimSize(0);
   }
-  return success();
+  return verifyPlaces(*this, getX(), getPositions(), "positions");
+}
+
+mega::ShardingRule AddPositionsOp::getShardingRule() {
+  return ShardingRule::parse(getPositions() ? "+bsh, +Ph, =bs -> bsh"
+                                            : "+bsh, +Ph -> bsh");
+}
+
+Value AddPositionsOp::getIndexIds() { return getPositions(); }
+
+int64_t AddPositionsOp::getIndexLimit() {
+  return tensor(getTable()).getDimSize(0);
 }
 
 OpCost AddPositionsOp::getCost() { return streamingCost(*this); }
 
 LogicalResult AddPositionsOp::lowerToExec(ExecContext &context) {
+  if (getPositions()) {
+    context.launch(Kernel::AddPositionsAt,
+                   {getX(), getTable(), getPositions(), getResult()});
+    return success();
+  }
   context.launch(Kernel::AddPositions, {getX(), getTable(), getResult()},
                  {pieceStart(context, getX(), 1)});
   return success();
@@ -86,12 +102,23 @@ void AddPositionsOp::buildGradient(GradientContext &context) {
   context.addGradient(getX(), grad);
   context.addGradient(getTable(),
                       PositionsGradOp::create(context.builder(), getLoc(),
-                                              gradientType(getTable()), grad));
+                                              gradientType(getTable()), grad,
+                                              context.useAny(getPositions())));
+}
+
+mega::ShardingRule PositionsGradOp::getShardingRule() {
+  return ShardingRule::parse(getPositions() ? "*bsh, =bs -> Ph"
+                                            : "*bsh -> Ph");
 }
 
 OpCost PositionsGradOp::getCost() { return streamingCost(*this); }
 
 LogicalResult PositionsGradOp::lowerToExec(ExecContext &context) {
+  if (getPositions()) {
+    context.launch(Kernel::PositionsGradAt,
+                   {getPositions(), getGrad(), getGradTable()});
+    return success();
+  }
   context.launch(Kernel::PositionsGrad, {getGrad(), getGradTable()},
                  {pieceStart(context, getGrad(), 1)});
   return success();

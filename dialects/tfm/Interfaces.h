@@ -50,6 +50,10 @@ mlir::RankedTensorType gradientType(mlir::Value forward);
 /// f32 statistics of `x`: its dimensions `dims`, cut as they are.
 mlir::RankedTensorType statisticsType(mlir::Value x, llvm::ArrayRef<int> dims);
 
+/// `positions` or segments, if not null, are [batch, sequence] of `x`.
+llvm::LogicalResult verifyPlaces(mlir::Operation *op, mlir::Value x,
+                                 mlir::Value places, llvm::StringRef what);
+
 /// A soft cap is positive, or 0: none.
 llvm::LogicalResult verifySoftcap(mlir::Operation *op, mlir::FloatAttr cap);
 
@@ -71,6 +75,10 @@ public:
   /// A forward value for use in the backward: parameters and inactive inputs
   /// are named again, anything else is saved.
   virtual mlir::Value use(mlir::Value forward) = 0;
+  /// The same of an optional operand; null if there is none.
+  mlir::Value useAny(mlir::Value forward) {
+    return forward ? use(forward) : mlir::Value();
+  }
   /// Whether anyone wants the gradient of `forward`.
   virtual bool isActive(mlir::Value forward) = 0;
   /// Adds `gradient` to what flows to `forward`. For a parameter it becomes a

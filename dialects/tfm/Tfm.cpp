@@ -319,6 +319,17 @@ RankedTensorType mega::tfm::statisticsType(Value x, ArrayRef<int> dims) {
                 : result;
 }
 
+LogicalResult mega::tfm::verifyPlaces(Operation *op, Value x, Value places,
+                                      StringRef what) {
+  if (places &&
+      tensor(places).getShape() != tensor(x).getShape().take_front(2)) {
+    return op->emitOpError()
+           << what << " are " << tensor(places) << ", expected one for each row "
+           << "of " << tensor(x);
+  }
+  return success();
+}
+
 LogicalResult mega::tfm::verifySoftcap(Operation *op, FloatAttr cap) {
   const double value = cap.getValueAsDouble();
   if (!(value >= 0 && std::isfinite(value))) {

@@ -85,7 +85,8 @@ def IndexesByIds : OpInterface<"IndexesByIds"> {
     ids of a batch against the smallest of these tables.
   }];
   let methods = [
-    InterfaceMethod<"The ids.", "::mlir::Value", "getIndexIds", (ins)>,
+    InterfaceMethod<"The ids; null if the op counts rows itself.",
+      "::mlir::Value", "getIndexIds", (ins)>,
     InterfaceMethod<"Rows of the table: ids are below it.",
       "int64_t", "getIndexLimit", (ins)>
   ];

@@ -30,14 +30,17 @@ def Tfm_EmbeddingOp : Tfm_LayerOp<"embedding", [
   let hasVerifier = 1;
 }
 
-def Tfm_AddPositionsOp : Tfm_LayerOp<"add_positions"> {
+def Tfm_AddPositionsOp : Tfm_LayerOp<"add_positions", [
+    DeclareOpInterfaceMethods<IndexesByIds>]> {
   let summary = "Adds a learned vector per position";
   let description = [{
-    `result[b, s] = x[b, s] + table[s]`: positions count from 0 in every row.
+    `result[b, s] = x[b, s] + table[s]`: positions count from 0 in every row. With
+    `at` it is `table[positions[b, s]]`: the place of a token in its document.
 
     **Constraints**
     - (P1) the table is `[max_sequence, hidden]` with at least as many rows as
       the sequence.
+    - (P2) the positions, if any, are `[batch, sequence]` of x.
 
     ```mlir
     func.func @f(%x: tensor<?x?x64xf32>, %w: tensor<128x64xf32>) {
@@ -46,11 +49,12 @@ def Tfm_AddPositionsOp : Tfm_LayerOp<"add_positions"> {
     }
     ```
   }];
-  let shardingRule = "+bsh, +Ph -> bsh";
-  let arguments = (ins Tfm_Activation:$x, Tfm_Matrix:$table);
+  let arguments = (ins Tfm_Activation:$x, Tfm_Matrix:$table,
+                       Optional<Tfm_Ids>:$positions);
   let results = (outs Tfm_Activation:$result);
   let assemblyFormat = [{
-    $x `,` $table attr-dict `:` type($x) `,` type($table) `->` type($result)
+    $x `,` $table (`at` $positions^)? attr-dict `:` type($x) `,` type($table)
+    (`,` type($positions)^)? `->` type($result)
   }];
   let hasVerifier = 1;
 }
@@ -366,17 +370,21 @@ def Tfm_RopeTableOp : Tfm_Op<"rope_table", [
   }];
 }
 
-def Tfm_RopeOp : Tfm_LayerOp<"rope", [AllTypesMatch<["x", "result"]>]> {
+def Tfm_RopeOp : Tfm_LayerOp<"rope", [
+    AllTypesMatch<["x", "result"]>,
+    DeclareOpInterfaceMethods<IndexesByIds>]> {
   let summary = "Rotary position embedding";
   let description = [{
     Rotates the pairs (i, i + dim/2) of every head by the angle of its position
     (Su et al., 2021; the pairing of Hugging Face). `inverse` is the transpose:
     it rotates back. `scaling` stretches the frequencies for sequences longer
-    than a model was first trained on, see #tfm.rope_scaling.
+    than a model was first trained on, see #tfm.rope_scaling. Positions count from
+    0 in every row, or are given with `at`: the place of a token in its document.
 
     **Constraints**
     - (R1) the head dimension is even.
     - (R2) the base is positive.
+    - (R3) the positions, if any, are `[batch, sequence]` of x.
 
     ```mlir
     func.func @f(%x: tensor<?x?x4x16xf32>) {
@@ -385,19 +393,21 @@ def Tfm_RopeOp : Tfm_LayerOp<"rope", [AllTypesMatch<["x", "result"]>]> {
     }
     ```
   }];
-  let shardingRule = "*bshD -> bshD";
-  let arguments = (ins Tfm_Heads:$x, F64Attr:$base,
+  let arguments = (ins Tfm_Heads:$x, Optional<Tfm_Ids>:$positions,
+                       F64Attr:$base,
                        OptionalAttr<Tfm_RopeScalingAttr>:$scaling,
                        UnitAttr:$inverse);
   let results = (outs Tfm_Heads:$result);
   let assemblyFormat = [{
-    $x `base` `(` custom<Float>($base) `)` (`scaling` $scaling^)?
-    (`inverse` $inverse^)? attr-dict `:` type($x)
+    $x (`at` $positions^)? `base` `(` custom<Float>($base) `)`
+    (`scaling` $scaling^)? (`inverse` $inverse^)? attr-dict `:` type($x)
+    (`,` type($positions)^)?
   }];
   let hasVerifier = 1;
 }
 
 def Tfm_AttentionOp : Tfm_ExpandedLayerOp<"attention", [
+    AttrSizedOperandSegments,
     AllTypesMatch<["q", "result"]>, AllTypesMatch<["k", "v"]>,
     DeclareOpInterfaceMethods<Randomized>]> {
   let summary = "Scaled dot-product attention";
@@ -408,22 +418,34 @@ def Tfm_AttentionOp : Tfm_ExpandedLayerOp<"attention", [
     With `softcap(c)` scores are `c * tanh(scale * q k^T / c)` before the mask
     (Gemma 2). Dropout, on the probabilities, carries a name as in tfm.dropout.
 
+    With `at %positions in %segment_ids` a row holds several documents: query i
+    sees key j only if their segments are equal; `causal` and the window compare
+    positions, not places in the row.
+
     **Constraints**
     - (A1) q, k and v agree in batch, sequence and head dimension, and the
       key/value heads divide the query heads.
     - (A2) the window, if any, is positive.
     - (A3) 0 <= p < 1.
     - (A4) the soft cap, if any, is positive.
+    - (A5) positions and segments are both given, or neither, and are
+      `[batch, sequence]` of q.
 
     ```mlir
     func.func @f(%q: tensor<?x?x8x16xf32>, %k: tensor<?x?x2x16xf32>) {
       %y = tfm.attention %q, %k, %k causal scale(0.25) : tensor<?x?x8x16xf32>, tensor<?x?x2x16xf32>
       return
     }
+    func.func @packed(%q: tensor<?x?x8x16xf32>, %p: tensor<?x?xi32>, %s: tensor<?x?xi32>) {
+      %y = tfm.attention %q, %q, %q at %p in %s causal scale(0.25)
+        : tensor<?x?x8x16xf32>, tensor<?x?x8x16xf32>, tensor<?x?xi32>, tensor<?x?xi32>
+      return
+    }
     ```
   }];
-  let shardingRule = "bShD, bSkD, *bSkD -> bShD | h in k";
   let arguments = (ins Tfm_Heads:$q, Tfm_Heads:$k, Tfm_Heads:$v,
+                       Optional<Tfm_Ids>:$positions,
+                       Optional<Tfm_Ids>:$segment_ids,
                        UnitAttr:$causal, OptionalAttr<I64Attr>:$window,
                        F64Attr:$scale,
                        DefaultValuedAttr<F64Attr, "0.0">:$softcap,
@@ -431,11 +453,13 @@ def Tfm_AttentionOp : Tfm_ExpandedLayerOp<"attention", [
                        OptionalAttr<F64Attr>:$p, OptionalAttr<I64Attr>:$key);
   let results = (outs Tfm_Heads:$result);
   let assemblyFormat = [{
-    $q `,` $k `,` $v (`causal` $causal^)? (`window` `(` $window^ `)`)?
+    $q `,` $k `,` $v (`at` $positions^ `in` $segment_ids)?
+    (`causal` $causal^)? (`window` `(` $window^ `)`)?
     `scale` `(` custom<Float>($scale) `)`
     (`softcap` `(` custom<Float>($softcap)^ `)`)?
     custom<NamedDropout>($dropout, $p)
     (`key` `(` $key^ `)`)? attr-dict `:` type($q) `,` type($k)
+    (`,` type($positions)^ `,` type($segment_ids))?
   }];
   let hasVerifier = 1;
 }

@@ -157,7 +157,9 @@ def Tfm_InputOp : Tfm_Op<"input", [
     HasParent<"ModelOp">]> {
   let summary = "A batch tensor the data loader fills";
   let description = [{
-    `tokens` and `labels` are known to the loader.
+    The loader knows `tokens` and `labels`, and of rows that hold several
+    documents `positions`, the place of each token in its document, and
+    `segment_ids`, the number of its document in the row.
 
     ```mlir
     tfm.model @m max_sequence(8) {

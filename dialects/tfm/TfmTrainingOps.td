@@ -167,7 +167,7 @@ def Tfm_GroupedLinearOp : Tfm_MathOp<"grouped_linear", [
 }
 
 def Tfm_AttentionStatsOp : Tfm_LayerOp<"attention_stats", [
-    AllTypesMatch<["q", "result"]>, AllTypesMatch<["k", "v"]>]> {
+    AttrSizedOperandSegments, AllTypesMatch<["q", "result"]>, AllTypesMatch<["k", "v"]>]> {
   let summary = "tfm.attention with the log-sum-exp of every row";
   let description = [{
     `lse[b, h, s]` is the log-sum-exp of row s of the scaled, masked scores: all that tfm.attention_grad needs to recompute a probability.
@@ -180,8 +180,9 @@ def Tfm_AttentionStatsOp : Tfm_LayerOp<"attention_stats", [
     }
     ```
   }];
-  let shardingRule = "bShD, bSkD, bSkD -> bShD, bhS | h in k";
   let arguments = (ins Tfm_Heads:$q, Tfm_Heads:$k, Tfm_Heads:$v,
+                       Optional<Tfm_Ids>:$positions,
+                       Optional<Tfm_Ids>:$segment_ids,
                        UnitAttr:$causal, OptionalAttr<I64Attr>:$window,
                        F64Attr:$scale,
                        DefaultValuedAttr<F64Attr, "0.0">:$softcap,
@@ -189,11 +190,13 @@ def Tfm_AttentionStatsOp : Tfm_LayerOp<"attention_stats", [
                        OptionalAttr<F64Attr>:$p, OptionalAttr<I64Attr>:$key);
   let results = (outs Tfm_Heads:$result, Tfm_Statistics:$lse);
   let assemblyFormat = [{
-    $q `,` $k `,` $v (`causal` $causal^)? (`window` `(` $window^ `)`)?
+    $q `,` $k `,` $v (`at` $positions^ `in` $segment_ids)?
+    (`causal` $causal^)? (`window` `(` $window^ `)`)?
     `scale` `(` custom<Float>($scale) `)`
     (`softcap` `(` custom<Float>($softcap)^ `)`)?
     custom<NamedDropout>($dropout, $p)
-    (`key` `(` $key^ `)`)? attr-dict `:` type($q) `,` type($k) `->` type($lse)
+    (`key` `(` $key^ `)`)? attr-dict `:` type($q) `,` type($k)
+    (`,` type($positions)^ `,` type($segment_ids))? `->` type($lse)
   }];
 }
 
@@ -225,10 +228,10 @@ def Tfm_PositionsGradOp : Tfm_GradOp<"positions_grad",
     "Gradient of a position table"> {
   let description = [{
     `grad_table[s] += sum over b of grad[b, s]`; rows from the sequence length on
-    stay as they are.
+    stay as they are. With positions `grad_table[positions[b, s]] += grad[b, s]`,
+    tokens in order.
   }];
-  let shardingRule = "*bsh -> Ph";
-  let arguments = (ins Tfm_Activation:$grad);
+  let arguments = (ins Tfm_Activation:$grad, Optional<Tfm_Ids>:$positions);
   let results = (outs Tfm_Matrix:$grad_table);
 }
 
@@ -350,7 +353,7 @@ def Tfm_GatedGradOp : Tfm_MathOp<"gated_grad", [
 }
 
 def Tfm_AttentionGradOp : Tfm_MathOp<"attention_grad", [
-    AllTypesMatch<["grad", "q", "out", "grad_q"]>,
+    AttrSizedOperandSegments, AllTypesMatch<["grad", "q", "out", "grad_q"]>,
     AllTypesMatch<["k", "v"]>, AllTypesMatch<["grad_k", "grad_v"]>,
     AllShapesMatch<["k", "grad_k"]>, AllElementTypesMatch<["k", "grad_k"]>]> {
   let summary = "Gradients of tfm.attention";
@@ -366,9 +369,10 @@ def Tfm_AttentionGradOp : Tfm_MathOp<"attention_grad", [
     head. With dropout the mask of the forward is drawn again and applied to
     the `P` of `grad_v` and to `grad v^T`.
   }];
-  let shardingRule = "*bShD, bShD, bSkD, bSkD, bShD, bhS -> bShD, bSkD, bSkD | h in k";
   let arguments = (ins Tfm_Heads:$grad, Tfm_Heads:$q, Tfm_Heads:$k,
                        Tfm_Heads:$v, Tfm_Heads:$out, Tfm_Statistics:$lse,
+                       Optional<Tfm_Ids>:$positions,
+                       Optional<Tfm_Ids>:$segment_ids,
                        UnitAttr:$causal, OptionalAttr<I64Attr>:$window,
                        F64Attr:$scale,
                        DefaultValuedAttr<F64Attr, "0.0">:$softcap,
@@ -376,11 +380,13 @@ def Tfm_AttentionGradOp : Tfm_MathOp<"attention_grad", [
                        OptionalAttr<F64Attr>:$p, OptionalAttr<I64Attr>:$key);
   let results = (outs Tfm_Heads:$grad_q, Tfm_Heads:$grad_k, Tfm_Heads:$grad_v);
   let assemblyFormat = [{
-    $grad `,` $q `,` $k `,` $v `,` $out `,` $lse (`causal` $causal^)?
+    $grad `,` $q `,` $k `,` $v `,` $out `,` $lse
+    (`at` $positions^ `in` $segment_ids)? (`causal` $causal^)?
     (`window` `(` $window^ `)`)? `scale` `(` custom<Float>($scale) `)`
     (`softcap` `(` custom<Float>($softcap)^ `)`)?
     custom<NamedDropout>($dropout, $p) (`key` `(` $key^ `)`)? attr-dict `:`
-    type($q) `,` type($k) `,` type($lse) `->` type($grad_k)
+    type($q) `,` type($k) `,` type($lse)
+    (`,` type($positions)^ `,` type($segment_ids))? `->` type($grad_k)
   }];
 }
 

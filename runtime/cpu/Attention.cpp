@@ -12,6 +12,7 @@ namespace {
 /// One block of queries of one head, while it meets block after block of keys.
 struct QueryBlock {
   const AttentionProblem &problem;
+  AttentionMask mask;
   int64_t b, h;
   Range queries;
   Matrix<float> out;
@@ -26,7 +27,7 @@ struct QueryBlock {
   void softmaxRow(int64_t r, Range keys) {
     const int64_t query = queries.begin + r;
     float *row = scores + r * kKeyBlock;
-    const Range seen = problem.visibleKeys(query) & keys;
+    const Range seen = mask.seen(query, keys);
     if (seen.isEmpty()) {
       std::fill_n(row, keys.size(), 0.0f);
       return;
@@ -35,6 +36,7 @@ struct QueryBlock {
     if (problem.softcap != 0) {
       rows::softcap(problem.softcap, begin, seen.size());
     }
+    mask.hide(query, seen, begin);
     const float best = std::max(max[r], rows::maximum(begin, seen.size()));
     const float correction = std::exp(max[r] - best);
     if (!first && correction != 1.0f) {
@@ -81,12 +83,15 @@ struct QueryBlock {
 };
 } // namespace
 
-void cpu::attention(const KernelContext &ctx, const KernelArguments &args) {
-  const View &q = args[0], &k = args[1], &v = args[2], &out = args[3];
-  float *lse = args[4].as<float>();
-  const AttentionProblem p(ctx, args, q, k);
+/// Operands are q, k, v, then `places` that say what is visible, then out, lse.
+static void attend(const KernelContext &ctx, const KernelArguments &args,
+                   size_t places) {
+  const View &q = args[0], &k = args[1], &v = args[2];
+  const View &out = args.operands[3 + places];
+  float *lse = args.operands[4 + places].as<float>();
+  const AttentionProblem p(ctx, args, q, k, args.operands.subspan(3, places));
   const bool narrow = out.type != DataType::F32;
-  const int64_t blocks = ceilDiv(p.sequence, kQueryBlock);
+  const int64_t blocks = ceilDiv(p.queries, kQueryBlock);
   ctx.pool.parallelFor(
       p.batch * p.heads * blocks,
       [&](int64_t task, std::span<std::byte> scratch) {
@@ -98,9 +103,10 @@ void cpu::attention(const KernelContext &ctx, const KernelArguments &args) {
         const AttentionScratch own(scratch, p.dim);
         QueryBlock block{
             .problem = p,
+            .mask = p.maskOf(b),
             .b = b,
             .h = h,
-            .queries = {begin, std::min(p.sequence, begin + kQueryBlock)},
+            .queries = {begin, std::min(p.queries, begin + kQueryBlock)},
             .out = narrow ? own.block(3) : headRows<float>(out, b, h, begin),
             .scores = own.scores(0)};
         std::fill_n(block.max, kQueryBlock,
@@ -108,18 +114,30 @@ void cpu::attention(const KernelContext &ctx, const KernelArguments &args) {
         std::fill_n(block.sum, kQueryBlock, 0.0f);
         const Matrix<const float> query =
             readHead(q, b, h, block.queries, own.block(0));
-        const Range seen = p.visibleKeys(block.queries);
+        const Range seen = block.mask.keysSeenBy(block.queries);
         for (int64_t key = seen.begin / kKeyBlock * kKeyBlock; key < seen.end;
              key += kKeyBlock) {
           const Range keys = {key, std::min(seen.end, key + kKeyBlock)};
+          if (!block.mask.meet(block.queries, keys)) {
+            continue;
+          }
           block.meet(keys, query, readHead(k, b, kvHead, keys, own.block(1)),
                      readHead(v, b, kvHead, keys, own.block(2)));
         }
-        block.finish(lse + (b * p.heads + h) * p.sequence);
+        block.finish(lse + (b * p.heads + h) * p.queries);
         if (narrow) {
           writeHead(out, b, h, block.queries, block.out);
         }
       });
+}
+
+void cpu::attention(const KernelContext &ctx, const KernelArguments &args) {
+  attend(ctx, args, 0);
+}
+
+void cpu::packedAttention(const KernelContext &ctx,
+                          const KernelArguments &args) {
+  attend(ctx, args, 4);
 }
 
 } // namespace mega

@@ -19,21 +19,26 @@ struct Meeting {
 /// come in order, and blocks of keys outermost, so every sum has one order.
 struct KeyValueHead {
   const AttentionProblem &problem;
-  const KernelArguments &args;
+  AttentionMask mask;
+  /// gradOut, q, k, v.
+  std::span<const View> in;
+  /// out, lse, gradQ, gradK, gradV, delta.
+  std::span<const View> results;
   int64_t b, kvHead;
   AttentionScratch scratch;
 
-  const View &gradOut() const { return args[0]; }
-  const View &q() const { return args[1]; }
-  const View &k() const { return args[2]; }
-  const View &v() const { return args[3]; }
-  const View &gradQ() const { return args[6]; }
-  const View &gradK() const { return args[7]; }
-  const View &gradV() const { return args[8]; }
+  const View &gradOut() const { return in[0]; }
+  const View &q() const { return in[1]; }
+  const View &k() const { return in[2]; }
+  const View &v() const { return in[3]; }
+  const View &gradQ() const { return results[2]; }
+  const View &gradK() const { return results[3]; }
+  const View &gradV() const { return results[4]; }
+  float *lse(int64_t h) const { return statistics(results[1], h); }
+  float *delta(int64_t h) const { return statistics(results[5], h); }
 
-  float *statistics(int operand, int64_t h) const {
-    return args[operand].as<float>() +
-           (b * problem.heads + h) * problem.sequence;
+  float *statistics(const View &view, int64_t h) const {
+    return view.as<float>() + (b * problem.heads + h) * problem.queries;
   }
 
   void clear(Matrix<float> target, int64_t rows) const {
@@ -45,10 +50,10 @@ struct KeyValueHead {
   /// delta = row sums of gradOut * out.
   template <typename T> void computeDelta(int64_t h) const {
     const Matrix<T> grad = headRows<T>(gradOut(), b, h, 0);
-    const Matrix<T> out = headRows<T>(args[4], b, h, 0);
-    float *delta = statistics(9, h);
-    for (int64_t s = 0; s < problem.sequence; ++s) {
-      delta[s] = rows::dot(grad.data + s * grad.stride,
+    const Matrix<T> out = headRows<T>(results[0], b, h, 0);
+    float *sums = delta(h);
+    for (int64_t s = 0; s < problem.queries; ++s) {
+      sums[s] = rows::dot(grad.data + s * grad.stride,
                            out.data + s * out.stride, problem.dim);
     }
   }
@@ -70,7 +75,7 @@ struct KeyValueHead {
   /// the gradient of the scores (times scale, for the products that follow).
   void softmaxGradRow(int64_t h, int64_t query, Range keys, float *p,
                       float *ds) const {
-    const Range seen = problem.visibleKeys(query) & keys;
+    const Range seen = mask.seen(query, keys);
     if (seen.isEmpty()) {
       std::fill_n(p, keys.size(), 0.0f);
       std::fill_n(ds, keys.size(), 0.0f);
@@ -82,10 +87,11 @@ struct KeyValueHead {
     if (problem.softcap != 0) {
       rows::softcapWithSlope(problem.softcap, p + skip, slope, seen.size());
     }
-    rows::scaledExp(1.0f, statistics(5, h)[query], p + skip, seen.size());
+    mask.hide(query, seen, p + skip);
+    rows::scaledExp(1.0f, lse(h)[query], p + skip, seen.size());
     dropoutRow(h, query, keys.begin, seen, ds);
-    rows::softmaxGrad(p + skip, statistics(9, h)[query], problem.scale,
-                      ds + skip, seen.size());
+    rows::softmaxGrad(p + skip, delta(h)[query], problem.scale, ds + skip,
+                      seen.size());
     if (problem.softcap != 0) {
       rows::multiply(ds + skip, slope, ds + skip, seen.size());
     }
@@ -125,15 +131,23 @@ struct KeyValueHead {
     return {first, std::min(end, first + kKeyBlock)};
   }
 
-  /// All blocks of queries that see `keys`; body(h, queries).
-  template <typename Body> void forQueries(Range keys, Body &&body) const {
-    const Range seeing = problem.visibleQueries(keys);
+  /// Blocks of queries; body(h, queries).
+  template <typename Body> void forQueries(Range rows, Body &&body) const {
     for (int64_t h = heads().begin; h < heads().end; ++h) {
-      for (int64_t i = seeing.begin / kQueryBlock * kQueryBlock; i < seeing.end;
+      for (int64_t i = rows.begin / kQueryBlock * kQueryBlock; i < rows.end;
            i += kQueryBlock) {
-        body(h, Range{i, std::min(seeing.end, i + kQueryBlock)});
+        body(h, Range{i, std::min(rows.end, i + kQueryBlock)});
       }
     }
+  }
+  /// Those that see any of `keys`.
+  template <typename Body>
+  void forQueriesSeeing(Range keys, Body &&body) const {
+    forQueries(mask.queriesSeeing(keys), [&](int64_t h, Range queries) {
+      if (mask.meet(queries, keys)) {
+        body(h, queries);
+      }
+    });
   }
 
   /// f32: the sums are where the results belong.
@@ -141,15 +155,15 @@ struct KeyValueHead {
     const auto at = [&](const View &view, int64_t h, int64_t row) {
       return headRows<float>(view, b, h, row);
     };
-    clear(at(gradK(), kvHead, 0), problem.sequence);
-    clear(at(gradV(), kvHead, 0), problem.sequence);
+    clear(at(gradK(), kvHead, 0), problem.keys);
+    clear(at(gradV(), kvHead, 0), problem.keys);
     for (int64_t h = heads().begin; h < heads().end; ++h) {
-      clear(at(gradQ(), h, 0), problem.sequence);
+      clear(at(gradQ(), h, 0), problem.queries);
       computeDelta<float>(h);
     }
-    for (int64_t j = 0; j < problem.sequence; j += kKeyBlock) {
-      const Range keys = keysFrom(j, problem.sequence);
-      forQueries(keys, [&](int64_t h, Range queries) {
+    for (int64_t j = 0; j < problem.keys; j += kKeyBlock) {
+      const Range keys = keysFrom(j, problem.keys);
+      forQueriesSeeing(keys, [&](int64_t h, Range queries) {
         const int64_t i = queries.begin;
         meet({h, queries, keys, constant(at(q(), h, i)),
               constant(at(gradOut(), h, i)), constant(at(k(), kvHead, j)),
@@ -167,19 +181,19 @@ struct KeyValueHead {
   /// Sums of gradQ that wait in scratch for all keys.
   Matrix<float> sumQ(int64_t h, int64_t row) const {
     const Matrix<float> all = scratch.rest();
-    const int64_t at = (h - heads().begin) * problem.sequence + row;
+    const int64_t at = (h - heads().begin) * problem.queries + row;
     return {all.data + at * all.stride, all.stride};
   }
 
   void keyPass(bool withQueries) const {
     const Matrix<float> sumK = scratch.block(4), sumV = scratch.block(5);
-    for (int64_t j = 0; j < problem.sequence; j += kKeyBlock) {
-      const Range keys = keysFrom(j, problem.sequence);
+    for (int64_t j = 0; j < problem.keys; j += kKeyBlock) {
+      const Range keys = keysFrom(j, problem.keys);
       const Matrix<const float> key = read(k(), kvHead, keys, 0);
       const Matrix<const float> value = read(v(), kvHead, keys, 1);
       clear(sumK, keys.size());
       clear(sumV, keys.size());
-      forQueries(keys, [&](int64_t h, Range queries) {
+      forQueriesSeeing(keys, [&](int64_t h, Range queries) {
         Meeting x = {.h = h, .queries = queries, .keys = keys};
         x.query = read(q(), h, queries, 2);
         x.grad = read(gradOut(), h, queries, 3);
@@ -197,16 +211,19 @@ struct KeyValueHead {
 
   void queryPass() const {
     const Matrix<float> sum = scratch.block(4);
-    forQueries({0, problem.sequence}, [&](int64_t h, Range queries) {
+    forQueries({0, problem.queries}, [&](int64_t h, Range queries) {
       Meeting x = {.h = h, .queries = queries};
       x.query = read(q(), h, queries, 2);
       x.grad = read(gradOut(), h, queries, 3);
       x.gradQ = sum;
       clear(sum, queries.size());
-      const Range seen = problem.visibleKeys(queries);
+      const Range seen = mask.keysSeenBy(queries);
       for (int64_t j = seen.begin / kKeyBlock * kKeyBlock; j < seen.end;
            j += kKeyBlock) {
         x.keys = keysFrom(j, seen.end);
+        if (!mask.meet(queries, x.keys)) {
+          continue;
+        }
         x.key = read(k(), kvHead, x.keys, 0);
         x.value = read(v(), kvHead, x.keys, 1);
         meet(x);
@@ -223,7 +240,7 @@ struct KeyValueHead {
     for (int64_t h = heads().begin; h < heads().end; ++h) {
       computeDelta<BFloat16>(h);
     }
-    const int64_t queryRows = problem.group() * problem.sequence;
+    const int64_t queryRows = problem.group() * problem.queries;
     if (queryRows > scratch.restRows()) {
       keyPass(false);
       queryPass();
@@ -231,21 +248,39 @@ struct KeyValueHead {
     }
     clear(scratch.rest(), queryRows);
     keyPass(true);
-    forQueries({0, problem.sequence}, [&](int64_t h, Range queries) {
+    forQueries({0, problem.queries}, [&](int64_t h, Range queries) {
       writeHead(gradQ(), b, h, queries, sumQ(h, queries.begin));
     });
   }
 };
 } // namespace
 
-void cpu::attentionGrad(const KernelContext &ctx, const KernelArguments &args) {
-  const AttentionProblem p(ctx, args, args[1], args[2]);
+/// As `attend` of the forward has it, with grad_out in front.
+static void attendGrad(const KernelContext &ctx, const KernelArguments &args,
+                       size_t places) {
+  const AttentionProblem p(ctx, args, args[1], args[2],
+                           args.operands.subspan(4, places));
   ctx.pool.parallelFor(
       p.batch * p.kvHeads, [&](int64_t task, std::span<std::byte> scratch) {
-        const KeyValueHead head{p, args, task / p.kvHeads, task % p.kvHeads,
+        const int64_t b = task / p.kvHeads;
+        const KeyValueHead head{p,
+                                p.maskOf(b),
+                                args.operands.first(4),
+                                args.operands.subspan(4 + places),
+                                b,
+                                task % p.kvHeads,
                                 AttentionScratch(scratch, p.dim)};
         args[1].type == DataType::F32 ? head.run() : head.runNarrow();
       });
+}
+
+void cpu::attentionGrad(const KernelContext &ctx, const KernelArguments &args) {
+  attendGrad(ctx, args, 0);
+}
+
+void cpu::packedAttentionGrad(const KernelContext &ctx,
+                              const KernelArguments &args) {
+  attendGrad(ctx, args, 4);
 }
 
 } // namespace mega

@@ -10,6 +10,7 @@
 #define MEGA_RUNTIME_CPU_ATTENTIONPROBLEM_H
 
 #include "runtime/core/Kernel.h"
+#include "runtime/cpu/AttentionMask.h"
 #include "runtime/cpu/Gemm.h"
 #include "runtime/cpu/rows/Rows.h"
 #include "runtime/plan/Philox.h"
@@ -23,18 +24,10 @@ namespace mega {
 inline constexpr int64_t kQueryBlock = 128;
 inline constexpr int64_t kKeyBlock = 128;
 
-struct Range {
-  int64_t begin, end;
-
-  int64_t size() const { return end - begin; }
-  bool isEmpty() const { return end <= begin; }
-  Range operator&(const Range &other) const {
-    return {std::max(begin, other.begin), std::min(end, other.end)};
-  }
-};
-
 struct AttentionProblem {
-  int64_t batch, sequence, heads, kvHeads, dim;
+  int64_t batch, queries, keys, heads, kvHeads, dim;
+  /// Of all samples, row after row.
+  Places queryPlaces, keyPlaces;
   bool causal;
   /// 0: unlimited.
   int64_t window;
@@ -48,9 +41,10 @@ struct AttentionProblem {
   int64_t firstSample;
   int64_t firstHead;
 
+  /// `places`: none, or positions and segments of queries, then of keys.
   AttentionProblem(const KernelContext &ctx, const KernelArguments &args,
-                   const View &q, const View &k)
-      : batch(q.dims[0]), sequence(q.dims[1]), heads(q.dims[2]),
+                   const View &q, const View &k, std::span<const View> places)
+      : batch(q.dims[0]), queries(q.dims[1]), keys(k.dims[1]), heads(q.dims[2]),
         kvHeads(k.dims[2]), dim(q.dims[3]), causal(args.integers[0]),
         window(args.integers[1]), scale(static_cast<float>(args.floats[0])),
         softcap(static_cast<float>(args.floats[2])),
@@ -58,23 +52,18 @@ struct AttentionProblem {
         keptFactor(static_cast<float>(1 / (1 - args.floats[1]))),
         key(toPhiloxKey(dropoutKey(ctx.scalars.seed, ctx.scalars.step,
                                    args.integers[2], ctx.application))),
-        firstSample(ctx.firstSample), firstHead(args.integers[3]) {}
+        firstSample(ctx.firstSample), firstHead(args.integers[3]) {
+    if (!places.empty()) {
+      queryPlaces = {places[0].as<int32_t>(), places[1].as<int32_t>()};
+      keyPlaces = {places[2].as<int32_t>(), places[3].as<int32_t>()};
+    }
+  }
 
   int64_t group() const { return heads / kvHeads; }
 
-  /// The keys that query i sees.
-  Range visibleKeys(int64_t i) const {
-    return {window ? std::max<int64_t>(0, i - window + 1) : 0,
-            causal ? i + 1 : sequence};
-  }
-  /// The keys that any of the queries sees.
-  Range visibleKeys(Range queries) const {
-    return {visibleKeys(queries.begin).begin, visibleKeys(queries.end - 1).end};
-  }
-  /// The queries that see any of the keys.
-  Range visibleQueries(Range keys) const {
-    return {causal ? keys.begin : 0,
-            window ? std::min(sequence, keys.end - 1 + window) : sequence};
+  AttentionMask maskOf(int64_t b) const {
+    return {causal, window, queries, keys, queryPlaces.from(b * queries),
+            keyPlaces.from(b * keys)};
   }
 
   PhiloxCounter counter(int64_t b, int64_t h, int64_t query,

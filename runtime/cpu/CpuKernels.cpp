@@ -65,6 +65,11 @@ constexpr KernelFunction kFunctions[] = {
     cpu::receiveStart,
     cpu::receiveWait,
     cpu::sumStages,
+    cpu::addPositionsAt,
+    cpu::positionsGradAt,
+    cpu::ropeAt,
+    cpu::packedAttention,
+    cpu::packedAttentionGrad,
 };
 static_assert(std::size(kFunctions) == kKernelCount);
 } // namespace

@@ -39,15 +39,17 @@ void cpu::embedding(const KernelContext &ctx, const KernelArguments &args) {
   });
 }
 
-void cpu::embeddingGrad(const KernelContext &ctx, const KernelArguments &args) {
+/// Rows of operand 1 are added to rows rowOf(id) of operand 2, in order. A row
+/// may occur twice, so tasks own columns and not rows.
+template <typename RowOf>
+static void addToRows(const KernelContext &ctx, const KernelArguments &args,
+                      RowOf rowOf) {
   const View &gradOut = args[1], &gradTable = args[2];
   const int32_t *ids = args[0].as<int32_t>();
-  const Piece piece(args, gradTable);
   withElement(gradOut.type, [&]<typename T>(T) {
-    // A token may occur twice, so tasks own columns and not rows.
     forColumns(ctx.pool, gradOut.rowSize(), [&](int64_t begin, int64_t end) {
       for (int64_t row = 0; row < gradOut.rows(); ++row) {
-        if (const int64_t to = piece.rowOf(ids[row]); to >= 0) {
+        if (const int64_t to = rowOf(ids[row]); to >= 0) {
           rows::accumulate(at<T>(gradOut, row, begin),
                            at<float>(gradTable, to, begin), end - begin);
         }
@@ -56,15 +58,43 @@ void cpu::embeddingGrad(const KernelContext &ctx, const KernelArguments &args) {
   });
 }
 
-void cpu::addPositions(const KernelContext &ctx, const KernelArguments &args) {
-  const View &x = args[0], &table = args[1], &out = args[2];
-  const int64_t first = args.integers[0];
+void cpu::embeddingGrad(const KernelContext &ctx, const KernelArguments &args) {
+  addToRows(ctx, args, [piece = Piece(args, args[2])](int32_t id) {
+    return piece.rowOf(id);
+  });
+}
+
+void cpu::positionsGradAt(const KernelContext &ctx,
+                          const KernelArguments &args) {
+  addToRows(ctx, args, [](int32_t position) { return int64_t{position}; });
+}
+
+/// The table's row positionOf(row) is added to each row of x.
+template <typename Position>
+static void addRows(const KernelContext &ctx, const KernelArguments &args,
+                    const View &out, Position positionOf) {
+  const View &x = args[0], &table = args[1];
   withElement(x.type, [&]<typename T>(T) {
     forRows(ctx.pool, x.rows(), x.rowSize(), [&](int64_t row) {
-      rows::add(x.row<T>(row), table.row<T>(first + row % x.dims[1]),
-                out.row<T>(row), x.rowSize());
+      rows::add(x.row<T>(row), table.row<T>(positionOf(row)), out.row<T>(row),
+                x.rowSize());
     });
   });
+}
+
+void cpu::addPositions(const KernelContext &ctx, const KernelArguments &args) {
+  addRows(ctx, args, args[2],
+          [first = args.integers[0], sequence = args[0].dims[1]](int64_t row) {
+            return first + row % sequence;
+          });
+}
+
+void cpu::addPositionsAt(const KernelContext &ctx,
+                         const KernelArguments &args) {
+  addRows(ctx, args, args[3],
+          [positions = args[2].as<int32_t>()](int64_t row) {
+            return positions[row];
+          });
 }
 
 void cpu::positionsGrad(const KernelContext &ctx, const KernelArguments &args) {

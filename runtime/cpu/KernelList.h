@@ -63,6 +63,11 @@ void sendWait(const KernelContext &ctx, const KernelArguments &args);
 void receiveStart(const KernelContext &ctx, const KernelArguments &args);
 void receiveWait(const KernelContext &ctx, const KernelArguments &args);
 void sumStages(const KernelContext &ctx, const KernelArguments &args);
+void addPositionsAt(const KernelContext &ctx, const KernelArguments &args);
+void positionsGradAt(const KernelContext &ctx, const KernelArguments &args);
+void ropeAt(const KernelContext &ctx, const KernelArguments &args);
+void packedAttention(const KernelContext &ctx, const KernelArguments &args);
+void packedAttentionGrad(const KernelContext &ctx, const KernelArguments &args);
 
 } // namespace mega::cpu
 

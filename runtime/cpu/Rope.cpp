@@ -22,13 +22,16 @@ void cpu::ropeTable(const KernelContext &ctx, const KernelArguments &args) {
   });
 }
 
-void cpu::rope(const KernelContext &ctx, const KernelArguments &args) {
-  const View &x = args[0], &table = args[1], &y = args[2];
-  const int64_t sequence = x.dims[1], heads = x.dims[2], dim = x.dims[3];
+/// Rows of x by the table's row positionOf(row).
+template <typename Position>
+static void rotateRows(const KernelContext &ctx, const KernelArguments &args,
+                       const View &y, Position positionOf) {
+  const View &x = args[0], &table = args[1];
+  const int64_t heads = x.dims[2], dim = x.dims[3];
   const int64_t half = dim / 2;
   withElement(x.type, [&]<typename T>(T) {
     forRows(ctx.pool, x.rows(), 2 * x.rowSize(), [&](int64_t row) {
-      const float *cos = table.row<float>(row % sequence);
+      const float *cos = table.row<float>(positionOf(row));
       for (int64_t h = 0; h < heads; ++h) {
         const T *from = at<T>(x, row, h * dim);
         T *to = at<T>(y, row, h * dim);
@@ -37,6 +40,20 @@ void cpu::rope(const KernelContext &ctx, const KernelArguments &args) {
       }
     });
   });
+}
+
+void cpu::rope(const KernelContext &ctx, const KernelArguments &args) {
+  rotateRows(ctx, args, args[2],
+             [sequence = args[0].dims[1]](int64_t row) {
+               return row % sequence;
+             });
+}
+
+void cpu::ropeAt(const KernelContext &ctx, const KernelArguments &args) {
+  rotateRows(ctx, args, args[3],
+             [positions = args[2].as<int32_t>()](int64_t row) {
+               return positions[row];
+             });
 }
 
 } // namespace mega

@@ -15,29 +15,39 @@ Status ropeTable(Signature s) {
   return checkRopeScaling(RopeScaling::of(s.integers, s.floats), s.floats[0]);
 }
 
-Status rope(Signature s) {
-  MEGA_RETURN_IF_ERROR(expectOneType(s, {0, 2}));
+/// Operand `y` is x, operand 0, rotated by rows of the table, operand 1.
+static Status rotation(Signature s, int y, int64_t rows) {
+  MEGA_RETURN_IF_ERROR(expectOneType(s, {0, y}));
   MEGA_RETURN_IF_ERROR(expectType(s, 1, DataType::F32));
   MEGA_RETURN_IF_ERROR(expectContiguous(s, {1}));
-  MEGA_RETURN_IF_ERROR(expectSameShape(s, {0, 2}));
+  MEGA_RETURN_IF_ERROR(expectSameShape(s, {0, y}));
   const BufferType &x = s.operands[0];
   const BufferType &table = s.operands[1];
   if (x.rank != 4 || table.rank != 2 || table.dims[1] != x.dims[3] ||
-      table.dims[0] < x.dims[1] || x.dims[3] % 2 != 0) {
+      table.dims[0] < rows || x.dims[3] % 2 != 0) {
     return mismatch("x", x, "the rotation table", table);
   }
   return expectRange("inverse", s.integers[0], 0, 1);
 }
 
-/// q [B,S,H,D], k and v [B,S,KV,D], statistics [B,H,S].
-static Status attentionShapes(Signature s, int q, int k, int v, int lse) {
+Status rope(Signature s) { return rotation(s, 2, s.operands[0].dims[1]); }
+
+Status ropeAt(Signature s) {
+  MEGA_RETURN_IF_ERROR(rotation(s, 3, 1));
+  return expectPlaces(s, 0, {2});
+}
+
+/// q [B,S,H,D], k and v [B,T,KV,D], statistics [B,H,S]. S is T unless places
+/// are operands.
+static Status attentionShapes(Signature s, int q, int k, int v, int lse,
+                              bool oneLength = true) {
   const BufferType &tq = s.operands[q];
   const BufferType &tk = s.operands[k];
   MEGA_RETURN_IF_ERROR(expectOneType(s, {q, k, v}));
   MEGA_RETURN_IF_ERROR(expectSameShape(s, {k, v}));
   if (tq.rank != 4 || tk.rank != 4 || tq.dims[0] != tk.dims[0] ||
-      tq.dims[1] != tk.dims[1] || tq.dims[3] != tk.dims[3] || tk.dims[2] == 0 ||
-      tq.dims[2] % tk.dims[2] != 0) {
+      (oneLength && tq.dims[1] != tk.dims[1]) || tq.dims[3] != tk.dims[3] ||
+      tk.dims[2] == 0 || tq.dims[2] % tk.dims[2] != 0) {
     return mismatch("the query", tq, "the key", tk);
   }
   if (tq.type == DataType::BF16 && tq.dims[3] > kMaxBf16HeadDim) {
@@ -65,14 +75,36 @@ Status attention(Signature s) {
   return attentionShapes(s, 0, 1, 2, 4);
 }
 
+/// Operand `out` and those after it are like the ones before, which they are
+/// gradients of.
+static Status gradientShapes(Signature s, int out) {
+  const int lse = out + 1, gradQ = out + 2, gradK = out + 3, gradV = out + 4;
+  MEGA_RETURN_IF_ERROR(expectOneType(s, {0, 1, out, gradQ, gradK, gradV}));
+  MEGA_RETURN_IF_ERROR(expectSameShape(s, {0, 1, out, gradQ}));
+  MEGA_RETURN_IF_ERROR(expectSameShape(s, {2, gradK}));
+  MEGA_RETURN_IF_ERROR(expectSameShape(s, {3, gradV}));
+  MEGA_RETURN_IF_ERROR(expectSameShape(s, {lse, out + 5}));
+  return expectType(s, out + 5, DataType::F32);
+}
+
 Status attentionGrad(Signature s) {
-  MEGA_RETURN_IF_ERROR(expectOneType(s, {0, 1, 4, 6, 7, 8}));
-  MEGA_RETURN_IF_ERROR(expectSameShape(s, {0, 1, 4, 6}));
-  MEGA_RETURN_IF_ERROR(expectSameShape(s, {2, 7}));
-  MEGA_RETURN_IF_ERROR(expectSameShape(s, {3, 8}));
-  MEGA_RETURN_IF_ERROR(expectSameShape(s, {5, 9}));
-  MEGA_RETURN_IF_ERROR(expectType(s, 9, DataType::F32));
+  MEGA_RETURN_IF_ERROR(gradientShapes(s, 4));
   return attentionShapes(s, 1, 2, 3, 5);
+}
+
+Status packedAttention(Signature s) {
+  MEGA_RETURN_IF_ERROR(expectOneType(s, {0, 7}));
+  MEGA_RETURN_IF_ERROR(expectSameShape(s, {0, 7}));
+  MEGA_RETURN_IF_ERROR(attentionShapes(s, 0, 1, 2, 8, /*oneLength=*/false));
+  MEGA_RETURN_IF_ERROR(expectPlaces(s, 0, {3, 4}));
+  return expectPlaces(s, 1, {5, 6});
+}
+
+Status packedAttentionGrad(Signature s) {
+  MEGA_RETURN_IF_ERROR(gradientShapes(s, 8));
+  MEGA_RETURN_IF_ERROR(attentionShapes(s, 1, 2, 3, 9, /*oneLength=*/false));
+  MEGA_RETURN_IF_ERROR(expectPlaces(s, 1, {4, 5}));
+  return expectPlaces(s, 2, {6, 7});
 }
 
 } // namespace mega::checks

@@ -54,17 +54,23 @@ Status embeddingGrad(Signature s) {
   return embeddingShapes(s, 0, 2, 1);
 }
 
-/// Rows of operand 1, the [maxSequence, hidden] table, are added to operand 0,
-/// [B, S, hidden], or take its sums; integer first_position.
+/// Rows of the [positions, hidden] table are added to [B, S, hidden], or take
+/// its sums.
+static Status positionTable(Signature s, int activations, int rows) {
+  MEGA_RETURN_IF_ERROR(expectContiguous(s, {rows}));
+  const BufferType &x = s.operands[activations];
+  const BufferType &table = s.operands[rows];
+  return x.rank == 3 && table.rank == 2 && table.dims[1] == x.rowSize()
+             ? Status::ok()
+             : mismatch("the position table", table, "the activations", x);
+}
+
+/// Operands 0 and 1 so, from integer first_position on.
 static Status positionShapes(Signature s) {
-  MEGA_RETURN_IF_ERROR(expectContiguous(s, {1}));
+  MEGA_RETURN_IF_ERROR(positionTable(s, 0, 1));
   MEGA_RETURN_IF_ERROR(expectStart(s, 0));
   const BufferType &x = s.operands[0];
   const BufferType &table = s.operands[1];
-  if (x.rank != 3 || table.rank != 2 || table.dims[1] != x.rowSize() ||
-      table.dims[0] < x.dims[1]) {
-    return mismatch("the position table", table, "the activations", x);
-  }
   if (table.dims[0] < s.integers[0] + x.dims[1]) {
     return badInput("the position table is {}, but positions {} to {} are "
                     "added",
@@ -84,6 +90,20 @@ Status positionsGrad(Signature s) {
   MEGA_RETURN_IF_ERROR(expectOneType(s, {0}));
   MEGA_RETURN_IF_ERROR(expectF32(s, {1}));
   return positionShapes(s);
+}
+
+Status addPositionsAt(Signature s) {
+  MEGA_RETURN_IF_ERROR(expectOneType(s, {0, 1, 3}));
+  MEGA_RETURN_IF_ERROR(expectSameShape(s, {0, 3}));
+  MEGA_RETURN_IF_ERROR(positionTable(s, 0, 1));
+  return expectPlaces(s, 0, {2});
+}
+
+Status positionsGradAt(Signature s) {
+  MEGA_RETURN_IF_ERROR(expectOneType(s, {1}));
+  MEGA_RETURN_IF_ERROR(expectF32(s, {2}));
+  MEGA_RETURN_IF_ERROR(positionTable(s, 1, 2));
+  return expectPlaces(s, 1, {0});
 }
 
 Status addBias(Signature s) {

@@ -1,4 +1,5 @@
 //===- CheckState.cpp - Parameters, inputs, loss terms --------------------===//
+#include "runtime/plan/DataInputs.h"
 #include "runtime/plan/LogicalParameters.h"
 #include "runtime/plan/PlanCheck.h"
 #include "runtime/plan/PlanLayouts.h"
@@ -195,9 +196,11 @@ Status checkInputs(const plan::Plan &plan) {
                       plan::EnumNamePart(region.part()),
                       plan::EnumNamePart(plan::Part::Input));
     }
-    if (input.limit() == 0 || input.limit() > plan.vocabulary()) {
+    const int64_t most =
+        isTokenInput(inputName) ? int64_t{plan.vocabulary()} : kNoLimit;
+    if (input.limit() == 0 || input.limit() > static_cast<uint64_t>(most)) {
       return badInput("ids of input {} are below {}, expected 1 to {}",
-                      inputName, input.limit(), plan.vocabulary());
+                      inputName, input.limit(), most);
     }
   }
   return Status::ok();

@@ -17,6 +17,8 @@ Status embedding(const LaunchSignature &s);
 Status embeddingGrad(const LaunchSignature &s);
 Status addPositions(const LaunchSignature &s);
 Status positionsGrad(const LaunchSignature &s);
+Status addPositionsAt(const LaunchSignature &s);
+Status positionsGradAt(const LaunchSignature &s);
 Status addBias(const LaunchSignature &s);
 Status biasGrad(const LaunchSignature &s);
 Status biasGelu(const LaunchSignature &s);
@@ -44,6 +46,9 @@ Status ropeTable(const LaunchSignature &s);
 Status rope(const LaunchSignature &s);
 Status attention(const LaunchSignature &s);
 Status attentionGrad(const LaunchSignature &s);
+Status ropeAt(const LaunchSignature &s);
+Status packedAttention(const LaunchSignature &s);
+Status packedAttentionGrad(const LaunchSignature &s);
 
 // CheckHeadKernels.cpp. `statistics`: f32 operands of one shape.
 Status headStats(const LaunchSignature &s);

@@ -107,6 +107,20 @@ Status expectIds(Signature s, int index, int64_t rows) {
   return expectContiguous(s, {index});
 }
 
+Status expectPlaces(Signature s, int of, std::initializer_list<int> indices) {
+  const BufferType &rows = s.operands[of];
+  for (int i : indices) {
+    const BufferType &type = s.operands[i];
+    if (type.type != DataType::I32 || type.rank != 2 ||
+        type.dims[0] != rows.dims[0] || type.dims[1] != rows.dims[1]) {
+      return badInput("operand {} is {}, expected {}x{}xi32 as operand {} has "
+                      "rows",
+                      i, toString(type), rows.dims[0], rows.dims[1], of);
+    }
+  }
+  return expectContiguous(s, indices);
+}
+
 Status expectRange(std::string_view what, int64_t value, int64_t low,
                    int64_t high) {
   if (value < low || value > high) {

@@ -39,6 +39,9 @@ Status expectRowStatistics(Signature s, int of,
                            std::initializer_list<int> indices);
 /// Operand `index` is a contiguous i32 [batch, seq] of `rows` elements.
 Status expectIds(Signature s, int index, int64_t rows);
+/// Operands of `indices` are contiguous i32 [batch, seq], one for each row of
+/// operand `of`, [batch, seq, ...].
+Status expectPlaces(Signature s, int of, std::initializer_list<int> indices);
 
 Status expectRange(std::string_view what, int64_t value, int64_t low,
                    int64_t high);

@@ -24,6 +24,8 @@ constexpr Notation kNotations[] = {
     {Kernel::EmbeddingGrad, "bs, *bsh -> vh"},
     {Kernel::AddPositions, "+bsh, +Ph -> bsh"},
     {Kernel::PositionsGrad, "*bsh -> Ph"},
+    {Kernel::AddPositionsAt, "+bsh, +Ph, bs -> bsh"},
+    {Kernel::PositionsGradAt, "bs, *bsh -> Ph"},
     {Kernel::LayerNorm, "bsF, F, F -> bsF, bs, bs"},
     {Kernel::LayerNormGrad, "*bsF, bsF, F, bs, bs -> bsF, F, F"},
     {Kernel::RmsNorm, ".F, F -> .F, ."},
@@ -43,10 +45,16 @@ constexpr Notation kNotations[] = {
     {Kernel::Dropout, "*. -> ."},
     // Rows of the table are positions from 0 on.
     {Kernel::Rope, "*bShD, PD -> bShD"},
+    {Kernel::RopeAt, "*bshD, PD, bs -> bshD"},
     // Not linear in v, of which lse is no function.
     {Kernel::Attention, "bShD, bSkD, bSkD -> bShD, bhS | h in k"},
     {Kernel::AttentionGrad, "*bShD, bShD, bSkD, bSkD, bShD, bhS -> "
                             "bShD, bSkD, bSkD | h in k"},
+    {Kernel::PackedAttention, "bShD, bTkD, bTkD, bS, bS, bT, bT -> bShD, bhS "
+                              "| h in k"},
+    {Kernel::PackedAttentionGrad,
+     "*bShD, bShD, bTkD, bTkD, bS, bS, bT, bT, bShD, bhS -> "
+     "bShD, bTkD, bTkD | h in k"},
     {Kernel::HeadStats, "bsI, vI, bs -> ^bs, bs, bs"},
     {Kernel::HeadRescale, "*bs, ~bs, bs -> bs"},
     {Kernel::HeadLoss, "bs, bs, bs, bs -> "},
@@ -177,6 +185,8 @@ constexpr PieceStart kPieceStarts[] = {
     {Kernel::Dropout, "first_feature", 0, kLastDims},
     {Kernel::Attention, "first_head", 0, 2},
     {Kernel::AttentionGrad, "first_head", 1, 2},
+    {Kernel::PackedAttention, "first_head", 0, 2},
+    {Kernel::PackedAttentionGrad, "first_head", 1, 2},
     {Kernel::HeadStats, "first_row", 1, 0},
     {Kernel::HeadStatsGrad, "first_row", 1, 0},
 };

@@ -17,6 +17,11 @@ void addShape(std::vector<uint64_t> &words, Kernel kernel,
   case Kernel::Rope:
   case Kernel::AddPositions:
   case Kernel::PositionsGrad:
+  case Kernel::AddPositionsAt:
+  case Kernel::PositionsGradAt:
+  case Kernel::RopeAt:
+  case Kernel::PackedAttention:
+  case Kernel::PackedAttentionGrad:
     for (int i = 0; i < type.rank; ++i) {
       words.push_back(static_cast<uint64_t>(type.dims[i]));
     }
@@ -113,6 +118,8 @@ double dropoutOf(const ValueLaunch &launch) {
     return launch.floats[0];
   case Kernel::Attention:
   case Kernel::AttentionGrad:
+  case Kernel::PackedAttention:
+  case Kernel::PackedAttentionGrad:
     return launch.floats[1];
   default:
     return 0;
@@ -124,7 +131,8 @@ ValueLaunch withoutDropout(ValueLaunch launch) {
     launch.kernel = Kernel::Copy;
     launch.integers.clear();
     launch.floats.clear();
-  } else if (launch.kernel == Kernel::Attention) {
+  } else if (launch.kernel == Kernel::Attention ||
+             launch.kernel == Kernel::PackedAttention) {
     for (std::string_view name : {"dropout_key", "first_head"}) {
       launch.integers[integerIndex(kernelSpec(launch.kernel), name)] = 0;
     }

@@ -493,6 +493,70 @@ const std::array<KernelSpec, kKernelCount> kSpecs = {{
      {"group"},
      {},
      checks::sumStages},
+
+    // out[b, s] = x[b, s] + table[positions[b, s]].
+    {Kernel::AddPositionsAt,
+     "add_positions_at",
+     {{"x", kRead},
+      {"table", kRead},
+      {"positions", kRead},
+      {"out", kWrite, 0}},
+     {},
+     {},
+     checks::addPositionsAt},
+    // grad_table[positions[b, s]] += grad_out[b, s], tokens in order.
+    {Kernel::PositionsGradAt,
+     "positions_grad_at",
+     {{"positions", kRead}, {"grad_out", kRead}, {"grad_table", kReadWrite}},
+     {},
+     {},
+     checks::positionsGradAt},
+    // rope, each row by the table's angle at its own position.
+    {Kernel::RopeAt,
+     "rope_at",
+     {{"x", kRead}, {"table", kRead}, {"positions", kRead}, {"y", kWrite, 0}},
+     {"inverse"},
+     {},
+     checks::ropeAt},
+    // attention between places in documents, of which queries and keys may
+    // have different ones and numbers. Key j is visible to query i iff their
+    // segments are equal and, with their positions p, (!causal or p[j] <= p[i])
+    // and (window == 0 or p[i] - p[j] < window). Blocks without a visible pair
+    // are skipped. A query that sees no key has the output 0 and the lse minus
+    // infinity. To dropout queries and keys are numbered by their rows.
+    {Kernel::PackedAttention,
+     "packed_attention",
+     {{"q", kRead},
+      {"k", kRead},
+      {"v", kRead},
+      {"q_positions", kRead},
+      {"q_segments", kRead},
+      {"k_positions", kRead},
+      {"k_segments", kRead},
+      {"out", kWrite},
+      {"lse", kWrite}},
+     {"causal", "window", "dropout_key", "first_head"},
+     {"scale", "dropout", "softcap"},
+     checks::packedAttention},
+    {Kernel::PackedAttentionGrad,
+     "packed_attention_grad",
+     {{"grad_out", kRead},
+      {"q", kRead},
+      {"k", kRead},
+      {"v", kRead},
+      {"q_positions", kRead},
+      {"q_segments", kRead},
+      {"k_positions", kRead},
+      {"k_segments", kRead},
+      {"out", kRead},
+      {"lse", kRead},
+      {"grad_q", kWrite},
+      {"grad_k", kWrite},
+      {"grad_v", kWrite},
+      {"delta", kScratch}},
+     {"causal", "window", "dropout_key", "first_head"},
+     {"scale", "dropout", "softcap"},
+     checks::packedAttentionGrad},
 }};
 
 } // namespace

@@ -88,8 +88,15 @@ enum class Kernel : uint16_t {
   ReceiveStart,
   ReceiveWait,
   SumStages,
+  // Of packed sequences: places in documents are operands
+  AddPositionsAt,
+  PositionsGradAt,
+  RopeAt,
+  PackedAttention,
+  PackedAttentionGrad,
 };
-inline constexpr int kKernelCount = static_cast<int>(Kernel::SumStages) + 1;
+inline constexpr int kKernelCount =
+    static_cast<int>(Kernel::PackedAttentionGrad) + 1;
 /// Whether the kernel exchanges data with other ranks.
 constexpr bool isCollective(Kernel kernel) {
   return kernel == Kernel::AllReduce || kernel == Kernel::AllGather ||

@@ -164,6 +164,11 @@ Status Tape::differentiate(const Step &step) {
     add(x[1],
         apply(step, Kernel::PositionsGrad, {2}, {g[2]}, l.integers, {})[1]);
     return Status::ok();
+  case Kernel::AddPositionsAt:
+    add(x[0], g[3]);
+    add(x[1],
+        apply(step, Kernel::PositionsGradAt, {2, 3}, {x[2], g[3]}, {}, {})[2]);
+    return Status::ok();
   case Kernel::AddLayerNorm:
   case Kernel::LayerNorm: {
     const bool fused = l.kernel == Kernel::AddLayerNorm;
@@ -249,6 +254,10 @@ Status Tape::differentiate(const Step &step) {
     add(x[0], apply(step, Kernel::Rope, {2, 1}, {g[2], x[1]},
                     {1 - l.integers[0]}, {})[2]);
     return Status::ok();
+  case Kernel::RopeAt:
+    add(x[0], apply(step, Kernel::RopeAt, {3, 1, 2}, {g[3], x[1], x[2]},
+                    {1 - l.integers[0]}, {})[3]);
+    return Status::ok();
   case Kernel::Scale:
     add(x[0], apply(step, Kernel::Scale, {1}, {g[1]}, {}, l.floats)[1]);
     return Status::ok();
@@ -259,6 +268,17 @@ Status Tape::differentiate(const Step &step) {
     add(x[0], r[6]);
     add(x[1], r[7]);
     add(x[2], r[8]);
+    return Status::ok();
+  }
+  case Kernel::PackedAttention: {
+    const auto r = apply(step, Kernel::PackedAttentionGrad,
+                         {7, 0, 1, 2, 3, 4, 5, 6, 7, 8},
+                         {g[7], x[0], x[1], x[2], x[3], x[4], x[5], x[6], y[7],
+                          y[8]},
+                         l.integers, l.floats);
+    add(x[0], r[10]);
+    add(x[1], r[11]);
+    add(x[2], r[12]);
     return Status::ok();
   }
   case Kernel::HeadLoss: {
@@ -299,6 +319,7 @@ Status Tape::differentiate(const Step &step) {
     return Status::ok();
   case Kernel::EmbeddingGrad:
   case Kernel::PositionsGrad:
+  case Kernel::PositionsGradAt:
   case Kernel::LayerNormGrad:
   case Kernel::RmsNormGrad:
   case Kernel::BiasGrad:
@@ -307,6 +328,7 @@ Status Tape::differentiate(const Step &step) {
   case Kernel::GatedGrad:
   case Kernel::RopeTable:
   case Kernel::AttentionGrad:
+  case Kernel::PackedAttentionGrad:
   case Kernel::HeadLossGrad:
   case Kernel::HeadRescaleGrad:
   case Kernel::HeadStatsGrad:

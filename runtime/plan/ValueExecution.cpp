@@ -221,15 +221,38 @@ void ValueExecution::move(const Touch &target, const Box &box,
   }
 }
 
-Status ValueExecution::checkIds(const Touch &touch, const ValueLaunch &launch,
-                                size_t table) {
-  const int64_t rows = launch.integer("rows");
-  if (rows != rowsOfParameter(launch.before[table])) {
+/// Of a kernel that takes elements of an input as rows of a table.
+Status ValueExecution::checkIds(const std::vector<Touch> &touches,
+                                const ValueLaunch &launch) {
+  size_t ids = 0;
+  // Operand 1 in all of them; cut, the kernel has the rows of all of it.
+  int64_t rows = launch.types.size() > 1 ? launch.types[1].dims[0] : 0;
+  bool isParameter = true;
+  switch (launch.kernel) {
+  case Kernel::Embedding:
+    rows = launch.integer("rows");
+    break;
+  case Kernel::HeadStats:
+    ids = 2;
+    rows = launch.integer("rows");
+    break;
+  case Kernel::AddPositionsAt:
+    ids = 2;
+    break;
+  case Kernel::RopeAt:
+    ids = 2;
+    isParameter = false;
+    break;
+  default:
+    return Status::ok();
+  }
+  const Touch &touch = touches[ids];
+  if (isParameter && rows != rowsOfParameter(launch.before[1])) {
     return badInput(
         "{} indexes {} rows, its table {}", describe(plan, touch.site), rows,
-        rowsOfParameter(launch.before[table]) == 0
+        rowsOfParameter(launch.before[1]) == 0
             ? "is no parameter"
-            : fmt::format("has {}", rowsOfParameter(launch.before[table])));
+            : fmt::format("has {}", rowsOfParameter(launch.before[1])));
   }
   for (uint32_t i = 0; i < length(plan.inputs()); ++i) {
     if (launch.before[touch.site.operand] != inputValue(i, false)) {
@@ -359,10 +382,8 @@ Status ValueExecution::launch(const std::vector<Touch> &touches,
     if (keepDropout) {
       MEGA_RETURN_IF_ERROR(checkDropout(site, values));
     }
-    if (firstStep && spec.kernel == Kernel::Embedding) {
-      MEGA_RETURN_IF_ERROR(checkIds(touches[0], values, 1));
-    } else if (firstStep && spec.kernel == Kernel::HeadStats) {
-      MEGA_RETURN_IF_ERROR(checkIds(touches[2], values, 1));
+    if (firstStep) {
+      MEGA_RETURN_IF_ERROR(checkIds(touches, values));
     }
   }
   if (!keepDropout) {

@@ -120,7 +120,7 @@ private:
   }
   Status between(const Touch &touch, const ReadValue &read,
                  std::vector<Value> &results);
-  Status checkIds(const Touch &touch, const ValueLaunch &launch, size_t table);
+  Status checkIds(const std::vector<Touch> &touches, const ValueLaunch &launch);
   Status checkAttributes(const Site &site, const ValueLaunch &launch) const;
   Status checkDropout(const Site &site, const ValueLaunch &launch);
   void move(const Touch &target, const Box &box, const BufferType &sourceType,

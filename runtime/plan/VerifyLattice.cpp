@@ -128,9 +128,11 @@ Status FunctionLattice::verifySamples(const ShardedLaunch &launch) const {
     probability = s.floats[0];
     break;
   case Kernel::AttentionGrad:
+  case Kernel::PackedAttentionGrad:
     operand = 1;
     [[fallthrough]];
   case Kernel::Attention:
+  case Kernel::PackedAttention:
     probability = s.floats[1];
     break;
   default:

@@ -1,4 +1,5 @@
 //===- VerifyValues.cpp - Forward, evaluation, derivative, step -----------===//
+#include "runtime/plan/DataInputs.h"
 #include "runtime/plan/StepExecution.h"
 
 #include <algorithm>
@@ -234,7 +235,8 @@ Status StepValues::forwardDone() {
   return Status::ok();
 }
 
-/// The limit of every input is that of the smallest table that it indexes.
+/// The limit of every input is that of the smallest table that it indexes; of
+/// one that indexes none, there is no limit.
 Status StepValues::verifyLimits() {
   std::map<uint32_t, int64_t> fewest;
   for (int64_t s = 0; s < step.stages(); ++s) {
@@ -243,12 +245,19 @@ Status StepValues::verifyLimits() {
       least = std::min(least, rows);
     }
   }
-  for (const auto &[i, rows] : fewest) {
+  for (uint32_t i = 0; i < length(plan.inputs()); ++i) {
     const plan::Input &input = *plan.inputs()->Get(i);
-    if (input.limit() != static_cast<uint64_t>(rows)) {
+    const auto found = fewest.find(i);
+    if (found == fewest.end()) {
+      if (input.limit() != kNoLimit) {
+        return badInput("elements of input {} are below {}, but they index no "
+                        "table; expected {}",
+                        text(input.name()), input.limit(), kNoLimit);
+      }
+    } else if (input.limit() != static_cast<uint64_t>(found->second)) {
       return badInput("ids of input {} are below {}, but the smallest table "
                       "that they index has {} rows",
-                      text(input.name()), input.limit(), rows);
+                      text(input.name()), input.limit(), found->second);
     }
   }
   return Status::ok();

@@ -4,6 +4,7 @@
 #include "runtime/core/Files.h"
 #include "runtime/cpu/CpuKernels.h"
 #include "runtime/cpu/Gemm.h"
+#include "runtime/plan/DataInputs.h"
 #include "runtime/telemetry/Progress.h"
 
 #include <fmt/ranges.h>
@@ -53,9 +54,12 @@ StatusOr<std::unique_ptr<Session>> Session::create(const LoadedPlan &loaded,
   MEGA_RETURN_IF_ERROR(find(executor.findEntryPoint("eval"), "entry point eval",
                             session->eval_));
   MEGA_RETURN_IF_ERROR(
-      find(executor.findInput("tokens"), "input tokens", session->tokens_));
+      find(executor.findInput(kTokensInput), "input tokens", session->tokens_));
   MEGA_RETURN_IF_ERROR(
-      find(executor.findInput("labels"), "input labels", session->labels_));
+      find(executor.findInput(kLabelsInput), "input labels", session->labels_));
+  session->positions_ = executor.findInput(kPositionsInput);
+  session->segments_ = executor.findInput(kSegmentsInput);
+  MEGA_RETURN_IF_ERROR(session->checkInputs());
   world.setState([ranks = session->ranks_.get()] { return ranks->state(); });
   session->totals.resize(length(session->plan->loss_terms()));
   StepScalars scalars;
@@ -65,6 +69,26 @@ StatusOr<std::unique_ptr<Session>> Session::create(const LoadedPlan &loaded,
     return rank.runSetup(scalars);
   }));
   return session;
+}
+
+/// The loader can fill all of them: places in documents are below the sequence
+/// length.
+Status Session::checkInputs() const {
+  for (const plan::Input *input : *plan->inputs()) {
+    const std::string_view name = text(input->name());
+    if (!isDataInput(name)) {
+      return badInput("the plan has an input {}, and the data loader has none",
+                      name);
+    }
+    if (!isTokenInput(name) && input->limit() < plan->sequence_length()) {
+      return badInput("elements of input {} are below {}, and those of a "
+                      "sequence of {} tokens may be up to {}; compile the plan "
+                      "with this megac",
+                      name, input->limit(), plan->sequence_length(),
+                      plan->sequence_length() - 1);
+    }
+  }
+  return Status::ok();
 }
 
 int64_t Session::microBatches() const {
@@ -92,6 +116,11 @@ Status Session::fillAt(const BatchLoader &loader, int64_t step, uint64_t at) {
   const auto memory = [](const View &view) {
     return std::span(view.as<int32_t>(), static_cast<size_t>(view.elements()));
   };
+  const auto optional = [&](const Executor &rank, std::optional<uint32_t> input,
+                            uint32_t microBatch) {
+    return input ? memory(rank.inputOf(*input, microBatch, at))
+                 : std::span<int32_t>();
+  };
   for (size_t i = 0; i < ranks_->size(); ++i) {
     const Executor &rank = ranks_->executor(i);
     const int64_t replica = rank.mesh().coordinate(rank.rank(), Axis::Dp);
@@ -99,7 +128,9 @@ Status Session::fillAt(const BatchLoader &loader, int64_t step, uint64_t at) {
       MEGA_RETURN_IF_ERROR(
           loader.fill(step, m, replica,
                       {.tokens = memory(rank.inputOf(tokens_, m, at)),
-                       .labels = memory(rank.inputOf(labels_, m, at))}));
+                       .labels = memory(rank.inputOf(labels_, m, at)),
+                       .positions = optional(rank, positions_, m),
+                       .segments = optional(rank, segments_, m)}));
     }
   }
   return Status::ok();

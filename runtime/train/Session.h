@@ -76,6 +76,7 @@ private:
   };
 
   Session() = default;
+  Status checkInputs() const;
   Status runStep(uint32_t entry, const StepScalars &scalars,
                  int64_t firstSample) {
     return ranks_->run([&](Executor &executor) {
@@ -90,6 +91,9 @@ private:
   uint32_t eval_ = 0;
   uint32_t tokens_ = 0;
   uint32_t labels_ = 0;
+  /// Of plans for packed sequences.
+  std::optional<uint32_t> positions_;
+  std::optional<uint32_t> segments_;
   /// Per loss term, of the evaluation in progress.
   std::vector<TermTotal> totals;
 };

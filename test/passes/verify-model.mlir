@@ -45,9 +45,9 @@ tfm.model @without_a_loss max_sequence(8) {
 // All violations are reported at once.
 // expected-error@+1 {{has no tfm.loss_term}}
 tfm.model @unknown_inputs max_sequence(8) {
-  // expected-error@+1 {{the data loader has no input "image" (it has tokens, labels)}}
+  // expected-error@+1 {{the data loader has no input "image" (it has tokens, labels, positions, segment_ids)}}
   %t = tfm.input "image" : tensor<2x5xi32>
-  // expected-error@+1 {{the data loader has no input "mask" (it has tokens, labels)}}
+  // expected-error@+1 {{the data loader has no input "mask" (it has tokens, labels, positions, segment_ids)}}
   %u = tfm.input "mask" : tensor<2x5xi32>
 }
 

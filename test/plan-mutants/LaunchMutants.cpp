@@ -235,8 +235,7 @@ void addAttributes(const plan::FunctionT &f, size_t number, MutantList &list) {
     if (view.spec->kernel == Kernel::RopeTable) {
       continue;
     }
-    const bool attention = view.spec->kernel == Kernel::Attention ||
-                           view.spec->kernel == Kernel::AttentionGrad;
+    const bool attention = isAttention(view.spec->kernel);
     for (size_t i = 0; i < view.spec->integers.size(); ++i) {
       const std::string_view name = view.spec->integers[i];
       if (attention && (name == "dropout_key" || name == "first_head") &&

@@ -115,14 +115,18 @@ bool repeats(const plan::PlanT &plan, size_t function) {
   return false;
 }
 
+bool isAttention(Kernel kernel) {
+  return kernel == Kernel::Attention || kernel == Kernel::AttentionGrad ||
+         kernel == Kernel::PackedAttention ||
+         kernel == Kernel::PackedAttentionGrad;
+}
+
 bool dropsOut(const plan::FunctionT &function) {
   for (size_t l = 0; l < function.launches.size(); ++l) {
     const LaunchView view(function, l);
     const double *floats = function.floats.data() + view.launch->first_float();
     if ((view.spec->kernel == Kernel::Dropout && floats[0] > 0) ||
-        ((view.spec->kernel == Kernel::Attention ||
-          view.spec->kernel == Kernel::AttentionGrad) &&
-         floats[1] > 0)) {
+        (isAttention(view.spec->kernel) && floats[1] > 0)) {
       return true;
     }
   }

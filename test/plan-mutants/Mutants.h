@@ -100,6 +100,8 @@ bool sameType(const plan::Buffer &a, const plan::Buffer &b);
 plan::Part partOf(const plan::PlanT &plan, const plan::Buffer &buffer);
 /// Some call of the function has runs with different instances or frames.
 bool repeats(const plan::PlanT &plan, size_t function);
+/// Whether it is one of the attentions, or a gradient of one.
+bool isAttention(Kernel kernel);
 /// Drops anything out.
 bool dropsOut(const plan::FunctionT &function);
 /// One past the last byte of the region that anything addresses.

@@ -70,6 +70,11 @@ static cl::opt<int64_t>
     zero("zero", cl::value_desc("0|1"), cl::init(0),
          cl::desc("1: every replica keeps a piece of the optimizer state (0)"),
          cl::cat(category));
+static cl::opt<bool>
+    packed("packed",
+           cl::desc("documents of one row do not see each other, and their "
+                    "positions count from 0"),
+           cl::cat(category));
 namespace {
 enum class Precision { Fp32, Bf16 };
 enum class Recompute { None, Selective, Full };
@@ -314,6 +319,7 @@ static int run() {
                      .microBatches = total / together,
                      .precision = precisionName,
                      .recompute = recomputeName,
+                     .packed = packed,
                      .tp = tensorParallel,
                      .dp = dataParallel,
                      .sequenceParallel = sequenceParallel,
@@ -327,6 +333,9 @@ static int run() {
       fmt::format("--micro-batch-size {} --global-batch-size {}", rows, total);
   if (sequence != 0) {
     request.flags += fmt::format(" --seq-length {}", int64_t{sequence});
+  }
+  if (packed) {
+    request.flags += " --packed";
   }
   if (precision != Precision::Fp32) {
     request.flags += " --precision " + precisionName;

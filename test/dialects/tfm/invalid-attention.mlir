@@ -94,3 +94,43 @@ func.func @attention_a3(%q: tensor<2x5x6x4xf32>) {
   %y = tfm.attention %q, %q, %q causal scale(0.5) dropout("p", 1.0) : tensor<2x5x6x4xf32>, tensor<2x5x6x4xf32>
   return
 }
+
+// -----
+
+func.func @attention_a5_segments(%q: tensor<2x5x6x4xf32>, %p: tensor<2x5xi32>) {
+  // expected-error@+1 {{has positions but no segments; give both, or neither}}
+  %y = "tfm.attention"(%q, %q, %q, %p) <{causal, scale = 0.5, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0>}> : (tensor<2x5x6x4xf32>, tensor<2x5x6x4xf32>, tensor<2x5x6x4xf32>, tensor<2x5xi32>) -> tensor<2x5x6x4xf32>
+  return
+}
+
+// -----
+
+func.func @attention_a5_positions(%q: tensor<2x5x6x4xf32>, %p: tensor<2x5xi32>) {
+  // expected-error@+1 {{has segments but no positions; give both, or neither}}
+  %y = "tfm.attention"(%q, %q, %q, %p) <{causal, scale = 0.5, operandSegmentSizes = array<i32: 1, 1, 1, 0, 1>}> : (tensor<2x5x6x4xf32>, tensor<2x5x6x4xf32>, tensor<2x5x6x4xf32>, tensor<2x5xi32>) -> tensor<2x5x6x4xf32>
+  return
+}
+
+// -----
+
+func.func @attention_a5_shape(%q: tensor<2x5x6x4xf32>, %p: tensor<2x5xi32>, %s: tensor<2x6xi32>) {
+  // expected-error@+1 {{segments are 'tensor<2x6xi32>', expected one for each row of 'tensor<2x5x6x4xf32>'}}
+  %y = tfm.attention %q, %q, %q at %p in %s causal scale(0.5) : tensor<2x5x6x4xf32>, tensor<2x5x6x4xf32>, tensor<2x5xi32>, tensor<2x6xi32>
+  return
+}
+
+// -----
+
+func.func @rope_r3(%x: tensor<2x5x6x4xf32>, %p: tensor<3x5xi32>) {
+  // expected-error@+1 {{positions are 'tensor<3x5xi32>', expected one for each row of 'tensor<2x5x6x4xf32>'}}
+  %y = tfm.rope %x at %p base(10000.0) : tensor<2x5x6x4xf32>, tensor<3x5xi32>
+  return
+}
+
+// -----
+
+func.func @add_positions_p2(%x: tensor<2x5x8xf32>, %w: tensor<6x8xf32>, %p: tensor<2x4xi32>) {
+  // expected-error@+1 {{positions are 'tensor<2x4xi32>', expected one for each row of 'tensor<2x5x8xf32>'}}
+  %y = tfm.add_positions %x, %w at %p : tensor<2x5x8xf32>, tensor<6x8xf32>, tensor<2x4xi32> -> tensor<2x5x8xf32>
+  return
+}

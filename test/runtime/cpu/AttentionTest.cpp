@@ -5,6 +5,7 @@
 #include <cmath>
 
 using namespace mega;
+using reference::AttentionPlaces;
 using reference::AttentionShape;
 using reference::Values;
 
@@ -12,9 +13,67 @@ namespace {
 
 class AttentionTest : public Conformance {
 protected:
+  using Buffers = std::vector<Buffer *>;
+
+  /// Places in documents as buffers, if the shape has them, and the kernels
+  /// that take them.
+  class Places {
+  public:
+    explicit Places(const AttentionShape &s) {
+      if (s.isPacked()) {
+        for (const auto &[places, rows] :
+             {std::pair(s.queryPlaces, s.sequence), {s.keyPlaces, s.keyRows()}}) {
+          buffers.push_back(Buffer::ids({s.batch, rows}, places.positions));
+          buffers.push_back(Buffer::ids({s.batch, rows}, places.segments));
+        }
+      }
+    }
+    void launchForward(AttentionTest &test, Buffers operands,
+                       const Buffers &results,
+                       const std::vector<int64_t> &integers,
+                       const std::vector<double> &floats) {
+      test.launch(buffers.empty() ? Kernel::Attention : Kernel::PackedAttention,
+                  all(std::move(operands), results), integers, floats);
+    }
+    void launchBackward(AttentionTest &test, Buffers operands,
+                        const Buffers &results,
+                        const std::vector<int64_t> &integers,
+                        const std::vector<double> &floats) {
+      test.launch(buffers.empty() ? Kernel::AttentionGrad
+                                  : Kernel::PackedAttentionGrad,
+                  all(std::move(operands), results), integers, floats);
+    }
+
+  private:
+    Buffers all(Buffers operands, const Buffers &results) {
+      for (Buffer &buffer : buffers) {
+        operands.push_back(&buffer);
+      }
+      operands.insert(operands.end(), results.begin(), results.end());
+      return operands;
+    }
+
+    std::vector<Buffer> buffers;
+  };
+
+  /// Of a query that sees no key it is minus infinity.
+  static void expectSums(const Buffer &lse, const Values &expected) {
+    Values found = lse.values(), wanted = expected;
+    ASSERT_EQ(found.size(), wanted.size());
+    for (size_t i = 0; i < found.size(); ++i) {
+      if (std::isinf(wanted[i])) {
+        EXPECT_EQ(found[i], wanted[i]);
+        found[i] = wanted[i] = 0;
+      }
+    }
+    Buffer finite = lse;
+    finite.set(found);
+    expectClose(finite, wanted, 100);
+  }
+
   /// Forward and backward with column slices of one buffer's stride.
   void compare(AttentionShape s) {
-    const int64_t b = s.batch, n = s.sequence, d = s.dim;
+    const int64_t b = s.batch, n = s.sequence, m = s.keyRows(), d = s.dim;
     const int64_t width = (s.heads + 2 * s.kvHeads) * d;
     scalars.seed = 5;
     scalars.step = 3;
@@ -24,27 +83,28 @@ protected:
     s.dropoutKey = dropoutKey(scalars.seed, scalars.step, name, application);
     s.firstSample = firstSample;
     Buffer q = random({b, n, s.heads, d}, 1, width - s.heads * d);
-    Buffer k = random({b, n, s.kvHeads, d}, 2, width - s.kvHeads * d);
-    Buffer v = random({b, n, s.kvHeads, d}, 3, width - s.kvHeads * d);
+    Buffer k = random({b, m, s.kvHeads, d}, 2, width - s.kvHeads * d);
+    Buffer v = random({b, m, s.kvHeads, d}, 3, width - s.kvHeads * d);
     Buffer out = zeros({b, n, s.heads, d}, 3);
     Buffer lse = Buffer::zeros({b, s.heads, n});
-    launch(Kernel::Attention, {&q, &k, &v, &out, &lse},
-           {s.causal, s.window, name, s.firstHead},
-           {s.scale, s.dropout, s.softcap});
+    Places places(s);
+    places.launchForward(*this, {&q, &k, &v}, {&out, &lse},
+                         {s.causal, s.window, name, s.firstHead},
+                         {s.scale, s.dropout, s.softcap});
     const auto expected =
         reference::attention(s, q.values(), k.values(), v.values());
     // Scores of magnitude up to about 10 carry some ten roundings each into
     // exp; sums over keys average them.
     expectClose(out, expected.out, 100);
-    expectClose(lse, expected.lse, 100);
+    expectSums(lse, expected.lse);
 
     Buffer gradOut = random({b, n, s.heads, d}, 4, 5);
     Buffer gradQ = q, gradK = k, gradV = v;
     Buffer delta = Buffer::zeros({b, s.heads, n});
-    launch(Kernel::AttentionGrad,
-           {&gradOut, &q, &k, &v, &out, &lse, &gradQ, &gradK, &gradV, &delta},
-           {s.causal, s.window, name, s.firstHead},
-           {s.scale, s.dropout, s.softcap});
+    places.launchBackward(*this, {&gradOut, &q, &k, &v},
+                          {&out, &lse, &gradQ, &gradK, &gradV, &delta},
+                          {s.causal, s.window, name, s.firstHead},
+                          {s.scale, s.dropout, s.softcap});
     const auto grad = reference::attentionGrad(
         s, gradOut.values(), q.values(), k.values(), v.values(), out.values());
     // With one visible key the scores' gradient cancels to zero.
@@ -180,6 +240,131 @@ TEST_P(AttentionTest, LargestHeadSizeOfBf16) {
   compare(shape);
 }
 
+/// Documents of these lengths, one after another.
+AttentionPlaces documents(const std::vector<int> &lengths) {
+  AttentionPlaces places;
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    for (int position = 0; position < lengths[i]; ++position) {
+      places.positions.push_back(position);
+      places.segments.push_back(static_cast<int>(i));
+    }
+  }
+  return places;
+}
+
+/// Rows of 301 tokens: short and long documents whose ends are at blocks'
+/// edges and elsewhere; one document; tokens that are documents.
+AttentionShape packed() {
+  AttentionShape shape = grouped(301);
+  std::vector<int> lengths = {1, 5, 122, 128, 44, 1, 301};
+  lengths.insert(lengths.end(), 301, 1);
+  shape.queryPlaces = shape.keyPlaces = documents(lengths);
+  return shape;
+}
+
+TEST_P(AttentionTest, PackedDocuments) {
+  AttentionShape shape = packed();
+  compare(shape);
+  shape.causal = false;
+  compare(shape);
+}
+
+TEST_P(AttentionTest, WindowsSmallerAcrossAndLargerThanDocuments) {
+  AttentionShape shape = packed();
+  for (int64_t window : {3, 44, 150, 400}) {
+    shape.window = window;
+    compare(shape);
+  }
+  shape.causal = false;
+  shape.window = 40;
+  compare(shape);
+}
+
+TEST_P(AttentionTest, PackedWithSoftcapAndDropout) {
+  AttentionShape shape = packed();
+  shape.softcap = kSoftcap;
+  compare(shape);
+  shape.dropout = 0.3;
+  compare(shape);
+  shape.window = 31;
+  compare(shape);
+}
+
+/// Queries and keys as two ranks of a ring have them: of other numbers, out of
+/// order, and with queries and keys that nothing of the other side belongs to.
+TEST_P(AttentionTest, PlacesOfQueriesAndKeysDiffer) {
+  AttentionShape shape = grouped(150);
+  shape.batch = 2;
+  shape.keys = 333;
+  for (int64_t i = 0; i < shape.batch * shape.sequence; ++i) {
+    shape.queryPlaces.positions.push_back(static_cast<int>(i * 37 % 150));
+    shape.queryPlaces.segments.push_back(static_cast<int>(i / 60 % 3));
+  }
+  for (int64_t j = 0; j < shape.batch * shape.keys; ++j) {
+    shape.keyPlaces.positions.push_back(static_cast<int>(j * 101 % 170));
+    shape.keyPlaces.segments.push_back(static_cast<int>(1 + j / 90 % 3));
+  }
+  compare(shape);
+  shape.window = 25;
+  shape.dropout = 0.2;
+  compare(shape);
+  shape.causal = false;
+  shape.keys = 40;
+  shape.keyPlaces.positions.resize(80);
+  shape.keyPlaces.segments.resize(80);
+  compare(shape);
+}
+
+TEST_P(AttentionTest, LargestPackedHeadSizeOfBf16) {
+  AttentionShape shape = {.batch = 1,
+                          .sequence = 300,
+                          .heads = 2,
+                          .kvHeads = 1,
+                          .dim = kMaxBf16HeadDim,
+                          .causal = true,
+                          .window = 0,
+                          .scale = 1 / std::sqrt(512.0)};
+  shape.queryPlaces = shape.keyPlaces = documents({129, 1, 128, 42});
+  compare(shape);
+}
+
+/// Blocks in which no query sees a key are left out: what is in them, even if
+/// it is no number, reaches nothing.
+TEST_P(AttentionTest, BlocksWithoutAVisiblePairAreSkipped) {
+  AttentionShape shape = {.batch = 1,
+                          .sequence = 512,
+                          .heads = 2,
+                          .kvHeads = 1,
+                          .dim = 8,
+                          .causal = true,
+                          .window = 0,
+                          .scale = 0.5};
+  // The third document is shorter than a block, and shares one.
+  shape.queryPlaces = shape.keyPlaces = documents({256, 160, 96});
+  Buffer q = random({1, 512, 2, 8}, 1), gradOut = random({1, 512, 2, 8}, 2);
+  Buffer k = random({1, 512, 1, 8}, 3), v = random({1, 512, 1, 8}, 4);
+  for (Buffer *buffer : {&q, &k, &v, &gradOut}) {
+    Values values = buffer->values();
+    std::fill_n(values.begin(), values.size() / 2, std::nan(""));
+    buffer->set(values);
+  }
+  Buffer out = zeros({1, 512, 2, 8}), lse = Buffer::zeros({1, 2, 512});
+  Buffer gradQ = q, gradK = k, gradV = v, delta = lse;
+  Places places(shape);
+  places.launchForward(*this, {&q, &k, &v}, {&out, &lse}, {1, 0, 0, 0},
+                       {0.5, 0, 0});
+  places.launchBackward(*this, {&gradOut, &q, &k, &v},
+                        {&out, &lse, &gradQ, &gradK, &gradV, &delta},
+                        {1, 0, 0, 0}, {0.5, 0, 0});
+  for (Buffer *buffer : {&out, &gradQ, &gradK, &gradV}) {
+    const Values values = buffer->values();
+    EXPECT_TRUE(std::isnan(values.front()));
+    for (size_t i = values.size() / 2; i < values.size(); ++i) {
+      ASSERT_TRUE(std::isfinite(values[i]));
+    }
+  }
+}
+
 TEST_P(AttentionTest, OneToken) {
   AttentionShape shape = grouped(1);
   compare(shape);
@@ -240,6 +425,28 @@ TEST_P(RopeTest, TableAndRotationMatch) {
       launch(Kernel::Rope, {&inPlace, &table, &inPlace}, {inverse});
       EXPECT_EQ(inPlace.values(), y.values());
     }
+  }
+}
+
+TEST_P(RopeTest, RotatesByThePositionsOfRows) {
+  Buffer table = Buffer::zeros({50, 12});
+  launch(Kernel::RopeTable, {&table}, {0}, numbers(10000, {}));
+  std::vector<int> positions(3 * 37);
+  for (size_t row = 0; row < positions.size(); ++row) {
+    positions[row] = static_cast<int>(row * 31 % 50);
+  }
+  Buffer ids = Buffer::ids({3, 37}, positions);
+  Buffer x = random({3, 37, 6, 12}, 1, 24);
+  Buffer y = zeros({3, 37, 6, 12}, 5);
+  for (int64_t inverse : {0, 1}) {
+    launch(Kernel::RopeAt, {&x, &table, &ids, &y}, {inverse});
+    expectClose(y,
+                reference::rope(x.values(), table.values(), positions, 6, 12,
+                                inverse != 0),
+                3);
+    Buffer inPlace = x;
+    launch(Kernel::RopeAt, {&inPlace, &table, &ids, &inPlace}, {inverse});
+    EXPECT_EQ(inPlace.values(), y.values());
   }
 }
 

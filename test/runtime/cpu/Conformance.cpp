@@ -126,7 +126,7 @@ std::vector<bool> Buffer::elementBytes() const {
 }
 
 void Conformance::launch(Kernel kernel,
-                         std::initializer_list<Buffer *> operands,
+                         const std::vector<Buffer *> &operands,
                          const std::vector<int64_t> &integers,
                          const std::vector<double> &floats) {
   const KernelSpec &spec = kernelSpec(kernel);
@@ -140,7 +140,7 @@ void Conformance::launch(Kernel kernel,
   // A buffer that stands for two operands is used in place.
   std::map<Buffer *, bool> read, written, scratch;
   for (size_t i = 0; i < operands.size(); ++i) {
-    Buffer *buffer = operands.begin()[i];
+    Buffer *buffer = operands[i];
     const Access access = resolvedAccess(spec, static_cast<int>(i), integers);
     read[buffer] |= access == Access::Read || access == Access::ReadWrite;
     written[buffer] |= access != Access::Read;

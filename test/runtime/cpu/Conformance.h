@@ -89,7 +89,7 @@ protected:
   int64_t application = 0;
   int64_t firstSample = 0;
 
-  void launch(Kernel kernel, std::initializer_list<Buffer *> operands,
+  void launch(Kernel kernel, const std::vector<Buffer *> &operands,
               const std::vector<int64_t> &integers = {},
               const std::vector<double> &floats = {});
 };

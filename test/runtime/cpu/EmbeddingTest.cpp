@@ -57,6 +57,30 @@ TEST_P(EmbeddingTest, AddsPositionsInPlaceAndNot) {
   expectClose(x, expected, 1);
 }
 
+TEST_P(EmbeddingTest, AddsTheRowsOfPositions) {
+  Buffer x = random({3, 37, 72}, 1, 4);
+  Buffer table = random({50, 72}, 2);
+  Buffer positions = Buffer::ids({3, 37}, someIds());
+  Buffer out = zeros({3, 37, 72}, 7);
+  const Values expected = plus(
+      x.values(), reference::embedding(someIds(), table.values(), 72));
+  launch(Kernel::AddPositionsAt, {&x, &table, &positions, &out});
+  expectClose(out, expected, 1);
+  launch(Kernel::AddPositionsAt, {&x, &table, &positions, &x});
+  expectClose(x, expected, 1);
+}
+
+TEST_P(EmbeddingTest, GradientAddsUpRepeatedPositions) {
+  Buffer positions = Buffer::ids({3, 37}, someIds());
+  Buffer gradOut = random({3, 37, 72}, 1, 9);
+  Buffer gradTable = Buffer::random({13, 72}, 2);
+  const Values expected =
+      plus(reference::embeddingGrad(someIds(), gradOut.values(), 13, 72),
+           gradTable.values());
+  launch(Kernel::PositionsGradAt, {&positions, &gradOut, &gradTable});
+  expectClose(gradTable, expected, 40);
+}
+
 TEST_P(EmbeddingTest, PositionGradientSumsOverTheBatch) {
   Buffer gradOut = random({3, 37, 72}, 1, 9);
   Buffer gradTable = Buffer::random({50, 72}, 2);

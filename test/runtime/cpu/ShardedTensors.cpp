@@ -91,6 +91,8 @@ BufferType scratchType(Kernel kernel, const std::vector<BufferType> &types) {
   switch (kernel) {
   case Kernel::AttentionGrad:
     return types[5];
+  case Kernel::PackedAttentionGrad:
+    return types[9];
   case Kernel::HeadStats:
     return {DataType::F32, {headScratch(types[0].rows(), types[1].rows())}};
   case Kernel::HeadStatsGrad:

@@ -90,6 +90,16 @@ TEST_P(SteadyState, AttentionMakesNoSystemCall) {
       Kernel::AttentionGrad,
       {&gradOut, &q, &k, &v, &out, &lse, &gradQ, &gradK, &gradV, &delta},
       {1, 0, 0}, {0.125, 0.1, 0});
+  Buffer positions = Buffer::ids({1, 300}, std::vector<int>(300, 3));
+  Buffer segments = positions;
+  expectNoSystemCall(Kernel::PackedAttention,
+                     {&q, &k, &v, &positions, &segments, &positions, &segments,
+                      &out, &lse},
+                     {1, 0, 0, 0}, {0.125, 0.1, 0});
+  expectNoSystemCall(Kernel::PackedAttentionGrad,
+                     {&gradOut, &q, &k, &v, &positions, &segments, &positions,
+                      &segments, &out, &lse, &gradQ, &gradK, &gradV, &delta},
+                     {1, 0, 0, 0}, {0.125, 0.1, 0});
 }
 
 TEST_P(SteadyState, HeadMakesNoSystemCall) {

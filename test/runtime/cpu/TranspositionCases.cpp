@@ -128,6 +128,24 @@ void addMatrices(std::vector<Case> &cases) {
                              {&use.gradResults[0], &use.gradOperands[1]}, {0});
                        },
                    .integers = {0}});
+  // Ids are positions as well: every row of the table occurs.
+  cases.push_back(
+      {.name = "add_positions_at",
+       .kernel = Kernel::AddPositionsAt,
+       .operands = {{kX}, {kTable}, {kIds, asValues(someIds(0))}},
+       .results = {kX},
+       .reference =
+           [](const Wholes &x) {
+             return Wholes{plus(
+                 x[0], reference::embedding(someIds(0), x[1], kHidden))};
+           },
+       .backward =
+           [](Ranks &ranks, Use &use) {
+             pass(use, 0);
+             return ranks.launch(Kernel::PositionsGradAt,
+                                 {&use.operands[2], &use.gradResults[0],
+                                  &use.gradOperands[1]});
+           }});
 }
 
 //===----------------------------------------------------------------------===//

@@ -64,8 +64,8 @@ StepScalars caseScalars();
 inline constexpr int64_t kCaseApplication = 3, kCaseFirstSample = 17;
 
 std::vector<Case> transpositionCases();
-/// Grouped query heads.
-Case attentionCase(int64_t heads, int64_t kvHeads);
+/// Grouped query heads; of two documents in a row if `packed`.
+Case attentionCase(int64_t heads, int64_t kvHeads, bool packed = false);
 
 inline void PrintTo(const Case &c, std::ostream *out) { *out << c.name; }
 

@@ -30,6 +30,30 @@ void addRope(std::vector<Case> &cases) {
                    .integers = {0}});
 }
 
+void addRopeAt(std::vector<Case> &cases) {
+  const Values table = reference::ropeTable(kVocabulary, kDim, 100);
+  cases.push_back(
+      {.name = "rope_at",
+       .kernel = Kernel::RopeAt,
+       .operands = {{kHeadsX},
+                    {BufferType(kF, {kVocabulary, kDim}), table},
+                    {kIds, asValues(someIds(0))}},
+       .results = {kHeadsX},
+       .reference =
+           [](const Wholes &x) {
+             return Wholes{reference::rope(x[0], x[1], someIds(0), kHeads, kDim,
+                                           false)};
+           },
+       .backward =
+           [](Ranks &ranks, Use &use) {
+             return ranks.launch(Kernel::RopeAt,
+                                 {&use.gradResults[0], &use.operands[1],
+                                  &use.operands[2], &use.gradOperands[0]},
+                                 {1});
+           },
+       .integers = {0}});
+}
+
 //===----------------------------------------------------------------------===//
 // Output head
 //===----------------------------------------------------------------------===//
@@ -130,10 +154,24 @@ Case headCase(const std::string &name, const Layout &after) {
 
 } // namespace
 
-Case attentionCase(int64_t heads, int64_t kvHeads) {
+Case attentionCase(int64_t heads, int64_t kvHeads, bool packed) {
   constexpr int64_t kName = 77, kWindow = 4;
   constexpr double kP = 0.25;
   const StepScalars s = caseScalars();
+  // Two documents in a row.
+  reference::AttentionPlaces places;
+  std::vector<Case::Operand> given;
+  if (packed) {
+    for (int row = 0; row < kTokens; ++row) {
+      const int s = row % kSequence, cut = row / kSequence;
+      places.segments.push_back(s < cut ? 0 : 1);
+      places.positions.push_back(s < cut ? s : s - cut);
+    }
+    for (int side = 0; side < 2; ++side) {
+      given.push_back({kIds, asValues(places.positions)});
+      given.push_back({kIds, asValues(places.segments)});
+    }
+  }
   const reference::AttentionShape shape = {
       .batch = kBatch,
       .sequence = kSequence,
@@ -145,15 +183,19 @@ Case attentionCase(int64_t heads, int64_t kvHeads) {
       .scale = 0.5,
       .dropout = kP,
       .dropoutKey = dropoutKey(s.seed, s.step, kName, kCaseApplication),
-      .firstSample = kCaseFirstSample};
+      .firstSample = kCaseFirstSample,
+      .queryPlaces = places,
+      .keyPlaces = places};
   const BufferType q(kF, {kBatch, kSequence, heads, kDim});
   const BufferType k(kF, {kBatch, kSequence, kvHeads, kDim});
   const std::vector<int64_t> integers = {1, kWindow, kName, 0};
   const std::vector<double> floats = {shape.scale, kP, 0};
-  return {.name = "attention_" + std::to_string(heads) + "_" +
-                  std::to_string(kvHeads),
-          .kernel = Kernel::Attention,
-          .operands = {{q}, {k}, {k}},
+  std::vector<Case::Operand> operands = {{q}, {k}, {k}};
+  operands.insert(operands.end(), given.begin(), given.end());
+  return {.name = (packed ? "packed_attention_" : "attention_") +
+                  std::to_string(heads) + "_" + std::to_string(kvHeads),
+          .kernel = packed ? Kernel::PackedAttention : Kernel::Attention,
+          .operands = operands,
           .results = {q, BufferType(kF, {kBatch, heads, kSequence})},
           .reference =
               [shape](const Wholes &x) {
@@ -162,13 +204,19 @@ Case attentionCase(int64_t heads, int64_t kvHeads) {
               },
           .backward =
               [=](Ranks &ranks, Use &use) {
-                return ranks.launch(Kernel::AttentionGrad,
-                                    {&use.gradResults[0], &use.operands[0],
-                                     &use.operands[1], &use.operands[2],
-                                     &use.results[0], &use.results[1],
-                                     &use.gradOperands[0], &use.gradOperands[1],
-                                     &use.gradOperands[2], nullptr},
-                                    integers, floats);
+                std::vector<Sharded *> all = {&use.gradResults[0]};
+                for (Sharded &operand : use.operands) {
+                  all.push_back(&operand);
+                }
+                for (Sharded *each :
+                     {&use.results[0], &use.results[1], &use.gradOperands[0],
+                      &use.gradOperands[1], &use.gradOperands[2]}) {
+                  all.push_back(each);
+                }
+                all.push_back(nullptr);
+                return ranks.launch(packed ? Kernel::PackedAttentionGrad
+                                           : Kernel::AttentionGrad,
+                                    all, integers, floats);
               },
           .integers = integers,
           .floats = floats,
@@ -181,8 +229,11 @@ Case attentionCase(int64_t heads, int64_t kvHeads) {
 
 void addAttention(std::vector<Case> &cases) {
   addRope(cases);
-  cases.push_back(attentionCase(12, 6));
-  cases.push_back(attentionCase(6, 1));
+  addRopeAt(cases);
+  for (bool packed : {false, true}) {
+    cases.push_back(attentionCase(12, 6, packed));
+    cases.push_back(attentionCase(6, 1, packed));
+  }
 }
 
 void addHead(std::vector<Case> &cases) {

@@ -70,6 +70,11 @@ bool keepsAttention(uint64_t key, double p, int64_t sample, int64_t head,
                     int64_t query, int64_t keyIndex);
 
 // Attention.cpp
+/// Of the rows of all samples; empty: a row is its position, all are of one
+/// segment.
+struct AttentionPlaces {
+  std::vector<int> positions, segments;
+};
 struct AttentionShape {
   int64_t batch, sequence, heads, kvHeads, dim;
   bool causal;
@@ -80,8 +85,21 @@ struct AttentionShape {
   uint64_t dropoutKey = 0;
   int64_t firstSample = 0;
   int64_t firstHead = 0;
+  /// 0: as many as queries.
+  int64_t keys = 0;
+  AttentionPlaces queryPlaces = {}, keyPlaces = {};
 
-  bool sees(int64_t query, int64_t key) const {
+  int64_t keyRows() const { return keys == 0 ? sequence : keys; }
+  bool isPacked() const { return !keyPlaces.positions.empty(); }
+  bool sees(int64_t b, int64_t query, int64_t key) const {
+    if (isPacked()) {
+      const size_t i = b * sequence + query, j = b * keyRows() + key;
+      if (queryPlaces.segments[i] != keyPlaces.segments[j]) {
+        return false;
+      }
+      query = queryPlaces.positions[i];
+      key = keyPlaces.positions[j];
+    }
     return (!causal || key <= query) && (window == 0 || query - window < key);
   }
 };
@@ -102,6 +120,10 @@ Values ropeTable(int64_t sequence, int64_t dim, double base,
                  const RopeScaling &scaling = {});
 Values rope(const Values &x, const Values &table, int64_t sequence,
             int64_t heads, int64_t dim, bool inverse);
+/// With the position of each row.
+Values rope(const Values &x, const Values &table,
+            const std::vector<int> &positions, int64_t heads, int64_t dim,
+            bool inverse);
 
 // Head.cpp
 struct HeadShape {

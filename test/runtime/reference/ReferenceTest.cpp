@@ -142,6 +142,40 @@ TEST(Reference, AttentionGradIsTheDerivative) {
   }
 }
 
+TEST(Reference, PackedAttentionGradIsTheDerivative) {
+  // Query 4 of the first sample sees no key.
+  const AttentionShape shape = {
+      .batch = 2,
+      .sequence = 5,
+      .heads = 4,
+      .kvHeads = 2,
+      .dim = 3,
+      .causal = true,
+      .window = 3,
+      .scale = 0.7,
+      .dropout = 0.3,
+      .dropoutKey = 99,
+      .keys = 4,
+      .queryPlaces = {{0, 1, 0, 1, 0, 3, 2, 1, 0, 0},
+                      {0, 0, 1, 1, 7, 2, 2, 2, 2, 3}},
+      .keyPlaces = {{1, 0, 1, 0, 0, 1, 2, 3}, {1, 1, 0, 0, 2, 2, 2, 2}}};
+  const Values q = randomValues(2 * 5 * 4 * 3, 1);
+  const Values k = randomValues(2 * 4 * 2 * 3, 2);
+  const Values v = randomValues(2 * 4 * 2 * 3, 3);
+  const Values y = randomValues(q.size(), 4);
+  const AttentionGrad grad =
+      attentionGrad(shape, y, q, k, v, attention(shape, q, k, v).out);
+  expectGradient(
+      [&](const Values &q) { return dot(y, attention(shape, q, k, v).out); }, q,
+      grad.q);
+  expectGradient(
+      [&](const Values &k) { return dot(y, attention(shape, q, k, v).out); }, k,
+      grad.k);
+  expectGradient(
+      [&](const Values &v) { return dot(y, attention(shape, q, k, v).out); }, v,
+      grad.v);
+}
+
 TEST(Reference, RopeInverseIsTheTranspose) {
   const Values table = ropeTable(5, 6, 100), x = randomValues(2 * 5 * 3 * 6, 1);
   const Values y = randomValues(x.size(), 2);
