@@ -103,6 +103,7 @@ class Case:
     vpp: int = 1
     schedule: str = ""
     stages: str = ""
+    packed: bool = False
     precision: str = "fp32"
     batch: int = 0  # that of BATCHES
     length: int = 12
@@ -349,6 +350,22 @@ CORNERS = {
              schedule="zero-bubble", processes=True),
         Case("gpt2-tiny", pp=2, vpp=4, micro_batches=2, schedule="zero-bubble"),
     ],
+    "documents in one row": [
+        Case("gpt2-tiny", tp=2, sp=True, dp=2, zero=1, labels="uneven", packed=True),
+        Case("gpt2-tiny-dropout", tp=4, sp=True, dp=2, micro_batches=3,
+             recompute="full", packed=True),
+        Case("gpt2-tiny-dropout", tp=2, dp=3, pp=2, zero=1, micro_batches=3,
+             labels="silent", recompute="selective", packed=True),
+        Case("llama-tiny", tp=8, micro_batches=3, packed=True),
+        Case("llama-tiny", tp=4, sp=True, dp=2, pp=2, vpp=2, zero=1, micro_batches=2,
+             packed=True, processes=True),
+        Case("qwen3-tiny", tp=2, sp=True, micro_batches=3, packed=True),
+        Case("gemma3-tiny", tp=2, pp=3, vpp=2, dp=2, micro_batches=3, length=32,
+             packed=True),
+        *(Case(model, tp=2, sp=True, pp=2, dp=2, zero=1, micro_batches=3,
+               precision="bf16", packed=True)
+          for model in ("gpt2-tiny-dropout", "llama-tiny")),
+    ],
     "everything together": [
         *(Case(model, tp=2, sp=True, dp=2, pp=2, vpp=2, zero=1, recompute="full",
                micro_batches=2)
@@ -428,11 +445,22 @@ def combinations(exhaustive):
     return list(dict.fromkeys(chosen + refusals(every, runs)))
 
 
-def write_dataset(prefix, tokens):
-    """Megatron's format, docs/data.md: one sequence, one document, u16."""
+def write_dataset(prefix, tokens, lengths):
+    """Megatron's format, docs/data.md: one sequence per document, u16."""
+    starts = [2 * start for start in itertools.accumulate(lengths, initial=0)][:-1]
     pathlib.Path(f"{prefix}.bin").write_bytes(array.array("H", tokens).tobytes())
-    pathlib.Path(f"{prefix}.idx").write_bytes(struct.pack(
-        "<9sQBQQiqqq", b"MMIDIDX\0\0", 1, 8, 1, 2, len(tokens), 0, 0, 1))
+    pathlib.Path(f"{prefix}.idx").write_bytes(
+        struct.pack("<9sQBQQ", b"MMIDIDX\0\0", 1, 8, len(lengths), len(lengths) + 1)
+        + array.array("i", lengths).tobytes() + array.array("q", starts).tobytes()
+        + array.array("q", range(len(lengths) + 1)).tobytes())
+
+
+def document_lengths(tokens, length, draw):
+    """From one token to more than a row, one of them; most are shorter."""
+    lengths = [1]
+    while sum(lengths) < tokens:
+        lengths.append(min(1 + int(1.5 * length * draw() ** 2), tokens - sum(lengths)))
+    return lengths
 
 
 @dataclasses.dataclass
@@ -477,13 +505,15 @@ class Sweep:
         as the case says."""
         samples, length = case.batch * case.steps, case.length
         valid = tuple(map(case.valid, range(samples)))
-        key = VOCABULARY[case.model], case.batch, length, valid
+        key = VOCABULARY[case.model], case.batch, length, valid, case.packed
         if key not in self.data:
             prefix = self.folder / f"data{len(self.data)}"
             draw = random.Random(2026).random
             tokens = [1 + int((key[0] - 1) * draw() ** 2)
                       for _ in range(samples * length + 1)]
-            write_dataset(prefix, tokens)
+            documents = (document_lengths(len(tokens), length, draw) if case.packed
+                         else [len(tokens)])
+            write_dataset(prefix, tokens, documents)
             done = self.demand(
                 "mega-data", "samples", prefix, "--seq-length", length,
                 "--global-batch-size", case.batch, "--steps", case.steps)
@@ -492,7 +522,7 @@ class Sweep:
                       for step in order for sample in step]
             for place, count in zip(places, valid):
                 tokens[place] = tokens[place][:count] + [IGNORED] * (length - count)
-            write_dataset(prefix, tokens)
+            write_dataset(prefix, tokens, documents)
             self.data[key] = prefix, [sum(token != IGNORED for token in tokens[place])
                                       for place in places]
         prefix, counts = self.data[key]
@@ -515,6 +545,7 @@ class Sweep:
     def compile(self, case, plan):
         return self.call(
             "megac", self.model(case.model), *["--sp"] * case.sp,
+            *["--packed"] * case.packed,
             "--tp", case.tp, "--dp", case.dp, "--zero", case.zero,
             "--pp", case.pp, "--vpp", case.vpp,
             *["--schedule", case.schedule] * bool(case.schedule),

@@ -171,6 +171,37 @@ TEST(KernelSharding, SequencesOfAttentionsAndRotationsStayWhole) {
               HasSubstr("the same on every rank"));
 }
 
+TEST(KernelSharding, PlacesAreCutWithTheirRows) {
+  const BufferType q(kF, {6, 4, 2, 4}), lse(kF, {6, 2, 4}), table(kF, {16, 4});
+  const BufferType places(DataType::I32, {6, 4});
+  const auto attention = [&](const Layout &heads, const Layout &rows,
+                             const Layout &sums) {
+    return refusal(Kernel::PackedAttention,
+                   {q, q, q, places, places, places, places, q, lse},
+                   {heads, heads, heads, rows, rows, rows, rows, heads, sums});
+  };
+  EXPECT_EQ(attention(tp(4, 2), kWhole, tp(3, 1)), "");
+  EXPECT_EQ(attention(tp(4, 0), tp(2, 0), tp(3, 0)), "");
+  EXPECT_THAT(attention(tp(4, 0), kWhole, tp(3, 0)),
+              HasSubstr("operand 3 must be"));
+  EXPECT_THAT(attention(tp(4, 1), tp(2, 1), tp(3, 2)),
+              HasSubstr("must be whole"));
+  // Unlike rope, it does not count rows.
+  EXPECT_EQ(refusal(Kernel::RopeAt, {q, table, places, q},
+                    {tp(4, 1), kWhole, tp(2, 1), tp(4, 1)}, {0}),
+            "");
+  EXPECT_THAT(refusal(Kernel::RopeAt, {q, table, places, q},
+                      {tp(4, 1), kWhole, kWhole, tp(4, 1)}, {0}),
+              HasSubstr("operand 2 must be"));
+  const BufferType rows(kF, {16, 8});
+  EXPECT_EQ(refusal(Kernel::AddPositionsAt, {kX, rows, places, kX},
+                    {tp(3, 1), kWhole, tp(2, 1), tp(3, 1)}),
+            "");
+  EXPECT_EQ(refusal(Kernel::PositionsGradAt, {places, kX, rows},
+                    {tp(2, 1), tp(3, 1), kTpSum}),
+            "");
+}
+
 TEST(KernelSharding, TheHeadOverItsVocabulary) {
   const BufferType w(kF, {10, 8}), rows(kF, {6, 4}), scratch(kF, {240});
   const BufferType labels(DataType::I32, {6, 4}), loss(kF, {});
@@ -351,6 +382,15 @@ TEST(CoordinateFactors, CountHeads) {
       ElementsAre(CoordinateFactor{Axis::Tp, 2}));
   EXPECT_THAT(factors(Kernel::AttentionGrad, {q, q, q, q, q, lse, q, q, q, lse},
                       layouts, "first_head"),
+              ElementsAre(CoordinateFactor{Axis::Tp, 2}));
+  const BufferType p(DataType::I32, {6, 4});
+  const std::vector<Layout> more(14, tp(4, 2));
+  EXPECT_THAT(factors(Kernel::PackedAttention, {q, q, q, p, p, p, p, q, lse},
+                      more, "first_head"),
+              ElementsAre(CoordinateFactor{Axis::Tp, 2}));
+  EXPECT_THAT(factors(Kernel::PackedAttentionGrad,
+                      {q, q, q, q, p, p, p, p, q, lse, q, q, q, lse}, more,
+                      "first_head"),
               ElementsAre(CoordinateFactor{Axis::Tp, 2}));
 }
 

@@ -175,6 +175,57 @@ TEST(Kernels, HeadGradientOfBf16KeepsSumsInScratch) {
             "head_stats_grad: operand 8 is 66xf32, expected 114 elements");
 }
 
+TEST(Kernels, PlacesAreOnesOfRows) {
+  const BufferType q(kF, {2, 3, 4, 8}), k(kF, {2, 5, 2, 8}), lse(kF, {2, 4, 3});
+  const BufferType three(DataType::I32, {2, 3}), five(DataType::I32, {2, 5});
+  const auto forward = [&](const BufferType &segments, const BufferType &keys) {
+    return refusal(Kernel::PackedAttention,
+                   {q, k, k, three, segments, five, keys, q, lse}, {1, 0, 0, 0},
+                   {0.125, 0, 0});
+  };
+  EXPECT_EQ(forward(three, five), "");
+  EXPECT_EQ(forward(five, five),
+            "packed_attention: operand 4 is 2x5xi32, expected 2x3xi32 as "
+            "operand 0 has rows");
+  EXPECT_EQ(forward(three, BufferType(kF, {2, 5})),
+            "packed_attention: operand 6 is 2x5xf32, expected 2x5xi32 as "
+            "operand 1 has rows");
+  const auto backward = [&](const BufferType &positions,
+                            const BufferType &gradK) {
+    return refusal(Kernel::PackedAttentionGrad,
+                   {q, q, k, k, positions, three, five, five, q, lse, q, gradK,
+                    k, lse},
+                   {1, 0, 0, 0}, {0.125, 0, 0});
+  };
+  EXPECT_EQ(backward(three, k), "");
+  EXPECT_EQ(backward(five, k),
+            "packed_attention_grad: operand 4 is 2x5xi32, expected 2x3xi32 as "
+            "operand 1 has rows");
+  EXPECT_EQ(backward(three, BufferType(kF, {2, 3, 2, 8})),
+            "packed_attention_grad: operand 11 is 2x3x2x8xf32 but operand 2 is "
+            "2x5x2x8xf32");
+  // Without places queries and keys have the same ones.
+  EXPECT_EQ(refusal(Kernel::Attention, {q, k, k, q, lse}, {1, 0, 0, 0},
+                    {0.125, 0, 0}),
+            "attention: the query is 2x3x4x8xf32 but the key is 2x5x2x8xf32");
+
+  const BufferType x(kF, {2, 3, 8}), table(kF, {2, 8});
+  EXPECT_EQ(refusal(Kernel::AddPositionsAt, {x, table, three, x}), "");
+  EXPECT_EQ(refusal(Kernel::AddPositionsAt, {x, table, five, x}),
+            "add_positions_at: operand 2 is 2x5xi32, expected 2x3xi32 as "
+            "operand 0 has rows");
+  EXPECT_EQ(refusal(Kernel::PositionsGradAt, {three, x, table}), "");
+  EXPECT_EQ(refusal(Kernel::PositionsGradAt, {three, x, {kF, {2, 7}}}),
+            "positions_grad_at: the position table is 2x7xf32 but the "
+            "activations is 2x3x8xf32");
+  EXPECT_EQ(refusal(Kernel::RopeAt, {q, table, three, q}, {0}), "");
+  EXPECT_EQ(refusal(Kernel::RopeAt, {q, table, three, q}, {2}),
+            "rope_at: inverse is 2, expected 0 to 1");
+  EXPECT_EQ(refusal(Kernel::RopeAt, {q, table, five, q}, {0}),
+            "rope_at: operand 2 is 2x5xi32, expected 2x3xi32 as operand 0 has "
+            "rows");
+}
+
 TEST(Kernels, PiecesBeginInsideOfTheWhole) {
   const BufferType x(kF, {2, 3, 8}), table(kF, {9, 8});
   EXPECT_EQ(refusal(Kernel::AddPositions, {x, table, x}, {6}), "");

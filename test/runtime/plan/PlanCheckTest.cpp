@@ -204,6 +204,12 @@ TEST(PlanCheck, State) {
               HasSubstr("parameter_count is 1"));
   EXPECT_THAT(rejection([](auto &p) { p.inputs[0]->limit = 8; }),
               HasSubstr("ids of input tokens are below 8, expected 1 to 7"));
+  EXPECT_THAT(rejection([](auto &p) {
+                p.inputs[1]->name = "positions";
+                p.inputs[1]->limit = uint64_t{1} << 31;
+              }),
+              HasSubstr("ids of input positions are below 2147483648, expected "
+                        "1 to 2147483647"));
   EXPECT_THAT(rejection([](auto &p) { p.sequence_length = 4; }),
               HasSubstr("input tokens is 2x3xi32, expected 2x4xi32"));
   EXPECT_THAT(rejection([](auto &p) { p.loss_terms.clear(); }),

@@ -438,6 +438,26 @@ TEST(Verifier, V14IdsStayInsideTheirTable) {
                 "that they index has 7 rows"));
 }
 
+TEST(Verifier, V14InputsThatIndexNothingHaveNoLimit) {
+  const auto withSegments = [](uint64_t limit) {
+    return [limit](plan::PlanT &p) {
+      regionNamed(p, "input").bytes = 256;
+      auto segments = std::make_unique<plan::InputT>(*p.inputs[1]);
+      segments->name = "segment_ids";
+      segments->buffer->mutate_offset(128);
+      segments->limit = limit;
+      p.inputs.push_back(std::move(segments));
+    };
+  };
+  auto plan = toyPlan();
+  withSegments(2147483647)(*plan);
+  const Status status = judge(*plan);
+  EXPECT_TRUE(status.isOk()) << status.message();
+  EXPECT_THAT(rejection(withSegments(5)),
+              HasSubstr("elements of input segment_ids are below 5, but they "
+                        "index no table; expected 2147483647"));
+}
+
 TEST(Verifier, V14OneLabelIsIgnored) {
   EXPECT_THAT(rejection([](auto &p) { p.ignore_label = -1; }),
               HasSubstr("ignores label -100, the plan -1"));

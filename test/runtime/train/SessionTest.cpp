@@ -72,6 +72,20 @@ TEST_F(SessionTest, NamesWhatThePlanLacks) {
   changed->inputs.at(1)->name = "targets";
   EXPECT_EQ(rejected(std::move(changed)),
             "the plan has no input labels; compile it with this megac");
+  const auto withInput = [](const char *name, uint64_t limit) {
+    auto plan = toyPlan();
+    plan->regions[plan->inputs[1]->buffer->region()]->bytes = 256;
+    plan->inputs.push_back(std::make_unique<plan::InputT>(*plan->inputs[1]));
+    plan->inputs[2]->name = name;
+    plan->inputs[2]->buffer->mutate_offset(128);
+    plan->inputs[2]->limit = limit;
+    return plan;
+  };
+  EXPECT_EQ(rejected(withInput("mask", 7)),
+            "the plan has an input mask, and the data loader has none");
+  EXPECT_EQ(rejected(withInput("positions", 2)),
+            "elements of input positions are below 2, and those of a sequence "
+            "of 3 tokens may be up to 2; compile the plan with this megac");
 }
 
 TEST_F(SessionTest, EvaluatesEverySampleOnce) {
