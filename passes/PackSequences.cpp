@@ -172,6 +172,12 @@ struct PackSequencesPass : mega::impl::PackSequencesBase<PackSequencesPass> {
         extend(repeat.blockOf(0), repeat.getInvariantsMutable());
       }
     }
+    if (!positions) {
+      model.emitError() << "--packed keeps documents apart where positions and "
+                           "attention are computed, and no block of the model "
+                           "does; leave it out";
+      signalPassFailure();
+    }
   }
 
   llvm::DenseMap<StringAttr, Needs> needs;

@@ -128,10 +128,10 @@ void mega::registerPhases() {
         ("the " + phase.name + " phase").str(),
         [build = phase.build](OpPassManager &pm, const PhaseOptions &options) {
           build(pm, {options.sequence, options.batch, options.microBatches,
-                     options.precision, options.recompute, options.packed, options.tp,
-                     options.dp, options.sequenceParallel, options.forbid,
-                     options.zero, options.pp, options.vpp, options.schedule,
-                     options.stages, options.stage});
+                     options.precision, options.recompute, options.packed,
+                     options.tp, options.dp, options.sequenceParallel,
+                     options.forbid, options.zero, options.pp, options.vpp,
+                     options.schedule, options.stages, options.stage});
         });
   }
 }

@@ -101,8 +101,8 @@ LogicalResult RopeOp::lowerToExec(ExecContext &context) {
   Value table = ropeTable(builder, *this);
   const ExecInteger inverse = getInverse() ? 1 : 0;
   if (getPositions()) {
-    context.launch(Kernel::RopeAt,
-                   {getX(), table, getPositions(), getResult()}, inverse);
+    context.launch(Kernel::RopeAt, {getX(), table, getPositions(), getResult()},
+                   inverse);
   } else {
     context.launch(Kernel::Rope, {getX(), table, getResult()}, inverse);
   }
@@ -114,8 +114,8 @@ void RopeOp::buildGradient(GradientContext &context) {
       getX(),
       RopeOp::create(context.builder(), getLoc(), gradientType(getX()),
                      context.gradientOf(getResult()),
-                     context.useAny(getPositions()),
-                     getBaseAttr(), getScalingAttr(),
+                     context.useAny(getPositions()), getBaseAttr(),
+                     getScalingAttr(),
                      getInverse() ? UnitAttr() : UnitAttr::get(getContext())));
 }
 
@@ -171,7 +171,8 @@ LogicalResult AttentionOp::verify() {
     }
   }
   if (!getPositions() != !getSegmentIds()) {
-    return emitOpError() << "has " << (getPositions() ? "positions" : "segments")
+    return emitOpError() << "has "
+                         << (getPositions() ? "positions" : "segments")
                          << " but no "
                          << (getPositions() ? "segments" : "positions")
                          << "; give both, or neither";
@@ -238,9 +239,9 @@ mega::ShardingRule AttentionGradOp::getShardingRule() {
 
 /// `before`, the places of queries and of keys if there are any, `after`.
 template <typename AttentionLike>
-static SmallVector<ExecOperand>
-withPlaces(AttentionLike op, ArrayRef<ExecOperand> before,
-           ArrayRef<ExecOperand> after) {
+static SmallVector<ExecOperand> withPlaces(AttentionLike op,
+                                           ArrayRef<ExecOperand> before,
+                                           ArrayRef<ExecOperand> after) {
   SmallVector<ExecOperand> operands(before);
   if (op.getPositions()) {
     operands.append({op.getPositions(), op.getSegmentIds(), op.getPositions(),
@@ -266,11 +267,10 @@ template <typename AttentionLike>
 static void launchForward(ExecContext &context, AttentionLike op,
                           const ExecOperand &lse) {
   const AttentionAttributes attributes = kernelAttributes(context, op);
-  context.launch(op.getPositions() ? Kernel::PackedAttention
-                                   : Kernel::Attention,
-                 withPlaces(op, {op.getQ(), op.getK(), op.getV()},
-                            {op.getResult(), lse}),
-                 attributes.integers, attributes.floats);
+  context.launch(
+      op.getPositions() ? Kernel::PackedAttention : Kernel::Attention,
+      withPlaces(op, {op.getQ(), op.getK(), op.getV()}, {op.getResult(), lse}),
+      attributes.integers, attributes.floats);
 }
 
 OpCost AttentionOp::getCost() { return attentionCost(*this, 2); }
@@ -288,8 +288,9 @@ Operation *AttentionOp::expandForTraining(OpBuilder &builder) {
   const RankedTensorType lse = statisticsType(getQ(), {0, 2, 1});
   auto expanded = AttentionStatsOp::create(
       builder, getLoc(), getResult().getType(), lse, getQ(), getK(), getV(),
-      getPositions(), getSegmentIds(), getCausalAttr(), getWindowAttr(), getScaleAttr(), getSoftcapAttr(),
-      getDropoutAttr(), getPAttr(), getKeyAttr());
+      getPositions(), getSegmentIds(), getCausalAttr(), getWindowAttr(),
+      getScaleAttr(), getSoftcapAttr(), getDropoutAttr(), getPAttr(),
+      getKeyAttr());
   getResult().replaceAllUsesWith(expanded.getResult());
   erase();
   return expanded;

@@ -107,8 +107,7 @@ void AddPositionsOp::buildGradient(GradientContext &context) {
 }
 
 mega::ShardingRule PositionsGradOp::getShardingRule() {
-  return ShardingRule::parse(getPositions() ? "*bsh, =bs -> Ph"
-                                            : "*bsh -> Ph");
+  return ShardingRule::parse(getPositions() ? "*bsh, =bs -> Ph" : "*bsh -> Ph");
 }
 
 OpCost PositionsGradOp::getCost() { return streamingCost(*this); }

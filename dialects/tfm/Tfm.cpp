@@ -323,9 +323,9 @@ LogicalResult mega::tfm::verifyPlaces(Operation *op, Value x, Value places,
                                       StringRef what) {
   if (places &&
       tensor(places).getShape() != tensor(x).getShape().take_front(2)) {
-    return op->emitOpError()
-           << what << " are " << tensor(places) << ", expected one for each row "
-           << "of " << tensor(x);
+    return op->emitOpError() << what << " are " << tensor(places)
+                             << ", expected one for each row "
+                             << "of " << tensor(x);
   }
   return success();
 }

@@ -54,7 +54,7 @@ struct KeyValueHead {
     float *sums = delta(h);
     for (int64_t s = 0; s < problem.queries; ++s) {
       sums[s] = rows::dot(grad.data + s * grad.stride,
-                           out.data + s * out.stride, problem.dim);
+                          out.data + s * out.stride, problem.dim);
     }
   }
 

@@ -86,8 +86,8 @@ private:
   }
   Sight sightOf(int64_t i) const;
   bool sees(const Sight &sight, int64_t j) const {
-    return key.segments[j] == sight.segment && key.positions[j] >= sight.first &&
-           key.positions[j] <= sight.last;
+    return key.segments[j] == sight.segment &&
+           key.positions[j] >= sight.first && key.positions[j] <= sight.last;
   }
   bool placesMeet(Range queryRows, Range keyRows) const;
   Range seenPlaces(int64_t i, Range rows) const;

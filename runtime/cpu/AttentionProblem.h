@@ -62,7 +62,11 @@ struct AttentionProblem {
   int64_t group() const { return heads / kvHeads; }
 
   AttentionMask maskOf(int64_t b) const {
-    return {causal, window, queries, keys, queryPlaces.from(b * queries),
+    return {causal,
+            window,
+            queries,
+            keys,
+            queryPlaces.from(b * queries),
             keyPlaces.from(b * keys)};
   }
 

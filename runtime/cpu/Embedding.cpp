@@ -91,10 +91,9 @@ void cpu::addPositions(const KernelContext &ctx, const KernelArguments &args) {
 
 void cpu::addPositionsAt(const KernelContext &ctx,
                          const KernelArguments &args) {
-  addRows(ctx, args, args[3],
-          [positions = args[2].as<int32_t>()](int64_t row) {
-            return positions[row];
-          });
+  addRows(ctx, args, args[3], [positions = args[2].as<int32_t>()](int64_t row) {
+    return positions[row];
+  });
 }
 
 void cpu::positionsGrad(const KernelContext &ctx, const KernelArguments &args) {

@@ -43,10 +43,9 @@ static void rotateRows(const KernelContext &ctx, const KernelArguments &args,
 }
 
 void cpu::rope(const KernelContext &ctx, const KernelArguments &args) {
-  rotateRows(ctx, args, args[2],
-             [sequence = args[0].dims[1]](int64_t row) {
-               return row % sequence;
-             });
+  rotateRows(ctx, args, args[2], [sequence = args[0].dims[1]](int64_t row) {
+    return row % sequence;
+  });
 }
 
 void cpu::ropeAt(const KernelContext &ctx, const KernelArguments &args) {

@@ -2,6 +2,7 @@
 #include "runtime/plan/Inspect.h"
 
 #include "runtime/plan/Communication.h"
+#include "runtime/plan/DataInputs.h"
 #include "runtime/plan/Kernels.h"
 #include "runtime/plan/Layout.h"
 #include "runtime/plan/LogicalParameters.h"
@@ -58,6 +59,15 @@ void printIdentity(Out out, const LoadedPlan &loaded) {
                  "tokens each, vocabulary {}\n",
                  plan.global_batch_size(), plan.micro_batch_size(),
                  plan.sequence_length(), plan.vocabulary());
+  std::string_view separator = "inputs      ";
+  for (const plan::Input *input : *stagePlan(plan, 0).inputs()) {
+    fmt::format_to(out, "{}{}{}", separator, text(input->name()),
+                   input->limit() == kNoLimit
+                       ? ""
+                       : fmt::format(" (below {})", input->limit()));
+    separator = ", ";
+  }
+  fmt::format_to(out, "\n");
   fmt::format_to(out, "work        {:.4g} GFLOP per step\n\n",
                  static_cast<double>(plan.flops_per_step()) * 1e-9);
 }

@@ -222,6 +222,11 @@ std::string inspectJson(const LoadedPlan &loaded) {
   for (const plan::Axis &axis : elements(plan.mesh())) {
     mesh[std::string(name(static_cast<Axis>(axis.name())))] = axis.size();
   }
+  Json inputs = Json::array();
+  for (const plan::Input *input : *stagePlan(plan, 0).inputs()) {
+    inputs.push_back(
+        {{"name", text(input->name())}, {"limit", input->limit()}});
+  }
   Json json = {{"model", text(plan.model())},
                {"hash", loaded.hash()},
                {"bytes", loaded.bytes().size()},
@@ -233,7 +238,8 @@ std::string inspectJson(const LoadedPlan &loaded) {
                {"micro_batch_size", plan.micro_batch_size()},
                {"global_batch_size", plan.global_batch_size()},
                {"sequence_length", plan.sequence_length()},
-               {"vocabulary", plan.vocabulary()}};
+               {"vocabulary", plan.vocabulary()},
+               {"inputs", std::move(inputs)}};
   if (stageCount(plan) == 1) {
     addExecution(json, plan);
   } else {

@@ -497,10 +497,7 @@ const std::array<KernelSpec, kKernelCount> kSpecs = {{
     // out[b, s] = x[b, s] + table[positions[b, s]].
     {Kernel::AddPositionsAt,
      "add_positions_at",
-     {{"x", kRead},
-      {"table", kRead},
-      {"positions", kRead},
-      {"out", kWrite, 0}},
+     {{"x", kRead}, {"table", kRead}, {"positions", kRead}, {"out", kWrite, 0}},
      {},
      {},
      checks::addPositionsAt},

@@ -159,10 +159,9 @@ void reportScratch(const plan::Plan &plan, std::set<std::string> &seen,
          elements<plan::Launch>(function->launches())) {
       const KernelSpec &spec = kernelSpec(static_cast<Kernel>(launch.kernel()));
       for (size_t i = 0; i < spec.operands.size(); ++i) {
-        const bool statistics =
-            (spec.kernel == Kernel::Attention ||
-             spec.kernel == Kernel::PackedAttention) &&
-            spec.operands[i].name == "lse";
+        const bool statistics = (spec.kernel == Kernel::Attention ||
+                                 spec.kernel == Kernel::PackedAttention) &&
+                                spec.operands[i].name == "lse";
         if (spec.operands[i].access != Access::Scratch && !statistics) {
           continue;
         }

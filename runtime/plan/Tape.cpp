@@ -271,11 +271,10 @@ Status Tape::differentiate(const Step &step) {
     return Status::ok();
   }
   case Kernel::PackedAttention: {
-    const auto r = apply(step, Kernel::PackedAttentionGrad,
-                         {7, 0, 1, 2, 3, 4, 5, 6, 7, 8},
-                         {g[7], x[0], x[1], x[2], x[3], x[4], x[5], x[6], y[7],
-                          y[8]},
-                         l.integers, l.floats);
+    const auto r =
+        apply(step, Kernel::PackedAttentionGrad, {7, 0, 1, 2, 3, 4, 5, 6, 7, 8},
+              {g[7], x[0], x[1], x[2], x[3], x[4], x[5], x[6], y[7], y[8]},
+              l.integers, l.floats);
     add(x[0], r[10]);
     add(x[1], r[11]);
     add(x[2], r[12]);

@@ -110,6 +110,11 @@ def expect(what, holds, text):
         sys.exit(f"{what}: this is not as it has to be")
 
 
+def same(one, other):
+    return one[0] == other[0] and all(one[1][name][1] == other[1][name][1]
+                                      for name in one[1])
+
+
 def compare_with_separate(runs, model, length, meshes):
     """Documents of one token, as long as a row and longer, and on both sides of the
     sliding windows of the models, 24; some begin before their row."""
@@ -153,14 +158,26 @@ def leak(runs, model, length, options):
             datasets.append([one, two])
         return runs.train(model, length, datasets, *options, micro_batch=2)
 
-    def same(a, b):
-        return a[0] == b[0] and all(a[1][name][1] == b[1][name][1] for name in a[1])
-
     for packed in (True, False):
         flags = ["--packed"] * packed + options.split()
         agree = same(run(5, flags), run(9, flags))
         expect(" ".join([model, *flags]) + ", another first document",
                agree == packed, "the same bits" if agree else "other bits")
+
+
+def written(runs, model, length):
+    """A model that has the inputs itself is the same with --packed and without."""
+    path = runs.folder / f"{model}-written"
+    done = runs.demand("mega-opt", runs.examples / f"{model}.mlir",
+                       "--mega-pack-sequences")
+    pathlib.Path(f"{path}.mlir").write_text(done.stdout)
+    draw = random.Random(1)
+    data = [cut([draw.randrange(1, 257) for _ in range(2 * length + 1)], [5, length])]
+    ours = runs.train(model, length, data, "--packed")
+    for flags in ([], ["--packed"]):
+        agree = same(ours, runs.train(path, length, data, *flags))
+        expect(" ".join([f"{model} with inputs of its own", *flags]), agree,
+               "the same bits" if agree else "other bits")
 
 
 def main():
@@ -178,6 +195,7 @@ def main():
             ("llama-tiny", "--pp 2"), ("gemma2-tiny", "--precision bf16"),
             ("mistral-tiny", "--dp 2 --zero 1")):
         leak(runs, model, 48, options)
+    written(runs, "llama-tiny", 24)
 
 
 if __name__ == "__main__":

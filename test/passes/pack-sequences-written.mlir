@@ -35,6 +35,15 @@ tfm.model @m max_sequence(16) {
 
 // -----
 
+!t = tensor<?x?xi32>
+
+// expected-error@+1 {{--packed keeps documents apart where positions and attention are computed, and no block of the model does; leave it out}}
+tfm.model @m max_sequence(16) {
+  %t = tfm.input "tokens" : !t
+}
+
+// -----
+
 // expected-error@+1 {{has no input that says how long a row is}}
 tfm.model @m max_sequence(16) {
 }

@@ -21,8 +21,8 @@ protected:
   public:
     explicit Places(const AttentionShape &s) {
       if (s.isPacked()) {
-        for (const auto &[places, rows] :
-             {std::pair(s.queryPlaces, s.sequence), {s.keyPlaces, s.keyRows()}}) {
+        for (const auto &[places, rows] : {std::pair(s.queryPlaces, s.sequence),
+                                           {s.keyPlaces, s.keyRows()}}) {
           buffers.push_back(Buffer::ids({s.batch, rows}, places.positions));
           buffers.push_back(Buffer::ids({s.batch, rows}, places.segments));
         }
@@ -252,13 +252,11 @@ AttentionPlaces documents(const std::vector<int> &lengths) {
   return places;
 }
 
-/// Rows of 301 tokens: short and long documents whose ends are at blocks'
-/// edges and elsewhere; one document; tokens that are documents.
+/// Short and long documents, whose ends are at blocks' edges and elsewhere.
 AttentionShape packed() {
   AttentionShape shape = grouped(301);
-  std::vector<int> lengths = {1, 5, 122, 128, 44, 1, 301};
-  lengths.insert(lengths.end(), 301, 1);
-  shape.queryPlaces = shape.keyPlaces = documents(lengths);
+  shape.batch = 1;
+  shape.queryPlaces = shape.keyPlaces = documents({1, 5, 122, 128, 44, 1});
   return shape;
 }
 
@@ -266,6 +264,14 @@ TEST_P(AttentionTest, PackedDocuments) {
   AttentionShape shape = packed();
   compare(shape);
   shape.causal = false;
+  compare(shape);
+}
+
+TEST_P(AttentionTest, RowsOfOneDocumentAndOfTokensThatAreDocuments) {
+  AttentionShape shape = grouped(139);
+  std::vector<int> lengths = {139, 138, 1};
+  lengths.insert(lengths.end(), 139, 1);
+  shape.queryPlaces = shape.keyPlaces = documents(lengths);
   compare(shape);
 }
 
@@ -317,14 +323,14 @@ TEST_P(AttentionTest, PlacesOfQueriesAndKeysDiffer) {
 
 TEST_P(AttentionTest, LargestPackedHeadSizeOfBf16) {
   AttentionShape shape = {.batch = 1,
-                          .sequence = 300,
+                          .sequence = 150,
                           .heads = 2,
                           .kvHeads = 1,
                           .dim = kMaxBf16HeadDim,
                           .causal = true,
                           .window = 0,
                           .scale = 1 / std::sqrt(512.0)};
-  shape.queryPlaces = shape.keyPlaces = documents({129, 1, 128, 42});
+  shape.queryPlaces = shape.keyPlaces = documents({128, 1, 21});
   compare(shape);
 }
 

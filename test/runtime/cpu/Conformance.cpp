@@ -125,8 +125,7 @@ std::vector<bool> Buffer::elementBytes() const {
   return element;
 }
 
-void Conformance::launch(Kernel kernel,
-                         const std::vector<Buffer *> &operands,
+void Conformance::launch(Kernel kernel, const std::vector<Buffer *> &operands,
                          const std::vector<int64_t> &integers,
                          const std::vector<double> &floats) {
   const KernelSpec &spec = kernelSpec(kernel);

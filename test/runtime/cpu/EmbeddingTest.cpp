@@ -62,8 +62,8 @@ TEST_P(EmbeddingTest, AddsTheRowsOfPositions) {
   Buffer table = random({50, 72}, 2);
   Buffer positions = Buffer::ids({3, 37}, someIds());
   Buffer out = zeros({3, 37, 72}, 7);
-  const Values expected = plus(
-      x.values(), reference::embedding(someIds(), table.values(), 72));
+  const Values expected =
+      plus(x.values(), reference::embedding(someIds(), table.values(), 72));
   launch(Kernel::AddPositionsAt, {&x, &table, &positions, &out});
   expectClose(out, expected, 1);
   launch(Kernel::AddPositionsAt, {&x, &table, &positions, &x});

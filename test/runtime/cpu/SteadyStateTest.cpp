@@ -92,10 +92,10 @@ TEST_P(SteadyState, AttentionMakesNoSystemCall) {
       {1, 0, 0}, {0.125, 0.1, 0});
   Buffer positions = Buffer::ids({1, 300}, std::vector<int>(300, 3));
   Buffer segments = positions;
-  expectNoSystemCall(Kernel::PackedAttention,
-                     {&q, &k, &v, &positions, &segments, &positions, &segments,
-                      &out, &lse},
-                     {1, 0, 0, 0}, {0.125, 0.1, 0});
+  expectNoSystemCall(
+      Kernel::PackedAttention,
+      {&q, &k, &v, &positions, &segments, &positions, &segments, &out, &lse},
+      {1, 0, 0, 0}, {0.125, 0.1, 0});
   expectNoSystemCall(Kernel::PackedAttentionGrad,
                      {&gradOut, &q, &k, &v, &positions, &segments, &positions,
                       &segments, &out, &lse, &gradQ, &gradK, &gradV, &delta},

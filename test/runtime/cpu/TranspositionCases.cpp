@@ -136,15 +136,15 @@ void addMatrices(std::vector<Case> &cases) {
        .results = {kX},
        .reference =
            [](const Wholes &x) {
-             return Wholes{plus(
-                 x[0], reference::embedding(someIds(0), x[1], kHidden))};
+             return Wholes{
+                 plus(x[0], reference::embedding(someIds(0), x[1], kHidden))};
            },
        .backward =
            [](Ranks &ranks, Use &use) {
              pass(use, 0);
-             return ranks.launch(Kernel::PositionsGradAt,
-                                 {&use.operands[2], &use.gradResults[0],
-                                  &use.gradOperands[1]});
+             return ranks.launch(
+                 Kernel::PositionsGradAt,
+                 {&use.operands[2], &use.gradResults[0], &use.gradOperands[1]});
            }});
 }
 

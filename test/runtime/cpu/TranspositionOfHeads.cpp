@@ -41,8 +41,8 @@ void addRopeAt(std::vector<Case> &cases) {
        .results = {kHeadsX},
        .reference =
            [](const Wholes &x) {
-             return Wholes{reference::rope(x[0], x[1], someIds(0), kHeads, kDim,
-                                           false)};
+             return Wholes{
+                 reference::rope(x[0], x[1], someIds(0), kHeads, kDim, false)};
            },
        .backward =
            [](Ranks &ranks, Use &use) {

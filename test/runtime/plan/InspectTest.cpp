@@ -13,6 +13,8 @@ TEST(Inspect, PrintsWhatAPersonLooksFor) {
   const LoadedPlan plan = loadPlan(packPlan(*toyPlan())).take();
   const std::string text = inspectText(plan);
   EXPECT_THAT(text, HasSubstr("hash        " + plan.hash()));
+  EXPECT_THAT(text,
+              HasSubstr("inputs      tokens (below 7), labels (below 7)\n"));
   EXPECT_THAT(text, HasSubstr("memory: 5 KiB (5120 bytes)"));
   EXPECT_THAT(text, HasSubstr("parameters: 120 (120)"));
   EXPECT_THAT(text, HasSubstr("h.0.fc.weight .. h.1.fc.weight"));
@@ -31,6 +33,8 @@ TEST(Inspect, JsonStatesTheSameFacts) {
   EXPECT_EQ(json["memory"]["bytes"], 5120);
   EXPECT_EQ(json["memory"]["parts"]["Input"], 512);
   EXPECT_EQ(json["parameter_count"], 120);
+  EXPECT_EQ(json["inputs"][1]["name"], "labels");
+  EXPECT_EQ(json["inputs"][1]["limit"], 7);
   EXPECT_EQ(json["functions"][1]["launches"][1]["kernel"], "gemm");
   EXPECT_EQ(json["functions"][1]["launches"][1]["integers"]["transpose_b"], 1);
   EXPECT_EQ(json["entry_points"][0]["stages"][0]["actions"], 6);

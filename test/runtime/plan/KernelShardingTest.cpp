@@ -183,7 +183,7 @@ TEST(KernelSharding, PlacesAreCutWithTheirRows) {
   EXPECT_EQ(attention(tp(4, 2), kWhole, tp(3, 1)), "");
   EXPECT_EQ(attention(tp(4, 0), tp(2, 0), tp(3, 0)), "");
   EXPECT_THAT(attention(tp(4, 0), kWhole, tp(3, 0)),
-              HasSubstr("operand 3 must be"));
+              HasSubstr("not dimension 0 of operand 3, which belongs to it"));
   EXPECT_THAT(attention(tp(4, 1), tp(2, 1), tp(3, 2)),
               HasSubstr("must be whole"));
   // Unlike rope, it does not count rows.
@@ -192,7 +192,7 @@ TEST(KernelSharding, PlacesAreCutWithTheirRows) {
             "");
   EXPECT_THAT(refusal(Kernel::RopeAt, {q, table, places, q},
                       {tp(4, 1), kWhole, kWhole, tp(4, 1)}, {0}),
-              HasSubstr("operand 2 must be"));
+              HasSubstr("not dimension 1 of operand 2, which belongs to it"));
   const BufferType rows(kF, {16, 8});
   EXPECT_EQ(refusal(Kernel::AddPositionsAt, {kX, rows, places, kX},
                     {tp(3, 1), kWhole, tp(2, 1), tp(3, 1)}),

@@ -192,10 +192,10 @@ TEST(Kernels, PlacesAreOnesOfRows) {
             "operand 1 has rows");
   const auto backward = [&](const BufferType &positions,
                             const BufferType &gradK) {
-    return refusal(Kernel::PackedAttentionGrad,
-                   {q, q, k, k, positions, three, five, five, q, lse, q, gradK,
-                    k, lse},
-                   {1, 0, 0, 0}, {0.125, 0, 0});
+    return refusal(
+        Kernel::PackedAttentionGrad,
+        {q, q, k, k, positions, three, five, five, q, lse, q, gradK, k, lse},
+        {1, 0, 0, 0}, {0.125, 0, 0});
   };
   EXPECT_EQ(backward(three, k), "");
   EXPECT_EQ(backward(five, k),

@@ -28,8 +28,8 @@ double softmaxRow(const AttentionShape &s, const Values &q, const Values &k,
   const int64_t kv = h / (s.heads / s.kvHeads);
   double max = -std::numeric_limits<double>::infinity(), sum = 0;
   for (int64_t j = 0; j < s.keyRows(); ++j) {
-    p[j] = s.scale *
-           dot(&q[queryAt(s, b, i, h)], &k[keyAt(s, b, j, kv)], s.dim);
+    p[j] =
+        s.scale * dot(&q[queryAt(s, b, i, h)], &k[keyAt(s, b, j, kv)], s.dim);
     slope[j] = 1;
     if (s.softcap != 0) {
       const double tanh = std::tanh(p[j] / s.softcap);
@@ -71,8 +71,7 @@ Attention attention(const AttentionShape &s, const Values &q, const Values &k,
         for (int64_t j = 0; j < s.keyRows(); ++j) {
           for (int64_t d = 0; d < s.dim; ++d) {
             result.out[queryAt(s, b, i, h) + d] +=
-                p[j] * dropoutFactor(s, b, h, i, j) *
-                v[keyAt(s, b, j, kv) + d];
+                p[j] * dropoutFactor(s, b, h, i, j) * v[keyAt(s, b, j, kv) + d];
           }
         }
       }
