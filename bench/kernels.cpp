@@ -120,16 +120,27 @@ struct Bench {
   }
 
   void attention(int64_t batch, int64_t s, int64_t heads, int64_t dim,
-                 bool causal, double dropout, double softcap) {
+                 bool causal, double dropout, double softcap,
+                 int64_t document = 0) {
     std::vector<Buffer> buffers;
     buffers.reserve(32);
-    const double pairs =
-        1.0 * batch * heads * (causal ? s * (s + 1) / 2 : s * s);
+    // Rows of documents, if `document` is not 0.
+    const int64_t length = document == 0 ? s : document;
+    const double pairs = 1.0 * batch * heads * (s / length) *
+                         (causal ? length * (length + 1) / 2 : length * length);
+    std::vector<int32_t> positions, segments;
+    for (int64_t row = 0; row < batch * s; ++row) {
+      positions.push_back(static_cast<int32_t>(row % length));
+      segments.push_back(static_cast<int32_t>(row % s / length));
+    }
+    const BufferType ids(DataType::I32, {batch, s});
+    const View p(ids, positions.data()), g(ids, segments.data());
     const std::string name =
         "B" + std::to_string(batch) + " S" + std::to_string(s) + " H" +
         std::to_string(heads) + " D" + std::to_string(dim) +
         (causal ? " causal" : "") + (dropout > 0 ? " dropout" : "") +
-        (softcap > 0 ? " softcap" : "");
+        (softcap > 0 ? " softcap" : "") +
+        (document > 0 ? " documents of " + std::to_string(document) : "");
     std::vector<Call> forward, backward;
     for (DataType type : kTypes) {
       std::vector<View> x;
@@ -149,12 +160,24 @@ struct Bench {
                 .view());
       }
       const View &lse = statistics[0], &delta = statistics[1];
+      const std::vector<int64_t> integers = {causal, 0, 1, 0};
+      const std::vector<double> floats = {0.125, dropout, softcap};
+      if (document > 0) {
+        forward.push_back(call(Kernel::PackedAttention,
+                               {x[0], x[1], x[2], p, g, p, g, x[3], lse},
+                               integers, floats));
+        backward.push_back(call(Kernel::PackedAttentionGrad,
+                                {x[4], x[0], x[1], x[2], p, g, p, g, x[3], lse,
+                                 x[5], x[6], x[7], delta},
+                                integers, floats));
+        continue;
+      }
       forward.push_back(call(Kernel::Attention, {x[0], x[1], x[2], x[3], lse},
-                             {causal, 0, 1, 0}, {0.125, dropout, softcap}));
+                             integers, floats));
       backward.push_back(
           call(Kernel::AttentionGrad,
                {x[4], x[0], x[1], x[2], x[3], lse, x[5], x[6], x[7], delta},
-               {causal, 0, 1, 0}, {0.125, dropout, softcap}));
+               integers, floats));
     }
     const auto of = [](const std::vector<Call> &calls) {
       return [&](DataType type) { return calls[type == DataType::BF16]; };
@@ -276,6 +299,10 @@ int main(int argc, char **argv) {
     bench.attention(4, 128, 4, 16, true, 0, 0);
     bench.attention(1, 512, 4, 64, true, 0.1, 0);
     bench.attention(1, 512, 4, 64, true, 0, 30);
+    bench.attention(1, 2048, 4, 64, true, 0, 0);
+    for (int64_t document : {2048, 512, 128, 100}) {
+      bench.attention(1, 2048, 4, 64, true, 0, 0, document);
+    }
   }
   if (wanted("head")) {
     bench.head(1024, 256, 8192);

@@ -7,12 +7,12 @@ using Limits = std::numeric_limits<int32_t>;
 
 /// Smallest and largest; nothing if the smallest is larger.
 struct Bounds {
-  int64_t least = std::numeric_limits<int64_t>::max();
-  int64_t most = std::numeric_limits<int64_t>::min();
+  int32_t least = Limits::max();
+  int32_t most = Limits::min();
 
   void add(int32_t value) {
-    least = std::min<int64_t>(least, value);
-    most = std::max<int64_t>(most, value);
+    least = std::min(least, value);
+    most = std::max(most, value);
   }
   bool isEmpty() const { return least > most; }
 };
@@ -53,11 +53,14 @@ bool AttentionMask::placesMeet(Range queryRows, Range keyRows) const {
   const Bounds in = segmentsOf(key, keyRows);
   const Bounds common = {std::max(of.least, in.least),
                          std::min(of.most, in.most)};
+  if (common.isEmpty()) {
+    return false;
+  }
   const Bounds from = positionsOf(query, queryRows, common);
   const Bounds to = positionsOf(key, keyRows, common);
-  return !common.isEmpty() && !from.isEmpty() && !to.isEmpty() &&
+  return !from.isEmpty() && !to.isEmpty() &&
          (!causal || to.least <= from.most) &&
-         (window == 0 || from.least - to.most < window);
+         (window == 0 || int64_t{from.least} - to.most < window);
 }
 
 Range AttentionMask::seenPlaces(int64_t i, Range rows) const {

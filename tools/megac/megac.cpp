@@ -70,11 +70,9 @@ static cl::opt<int64_t>
     zero("zero", cl::value_desc("0|1"), cl::init(0),
          cl::desc("1: every replica keeps a piece of the optimizer state (0)"),
          cl::cat(category));
-static cl::opt<bool>
-    packed("packed",
-           cl::desc("documents of one row do not see each other, and their "
-                    "positions count from 0"),
-           cl::cat(category));
+static cl::opt<bool> packed("packed",
+                            cl::desc("keep the documents of a row apart"),
+                            cl::cat(category));
 namespace {
 enum class Precision { Fp32, Bf16 };
 enum class Recompute { None, Selective, Full };
