@@ -197,7 +197,10 @@ Value BlockGradient::use(Value value) {
   if (Value argument = inactiveArguments.lookup(value)) {
     return argument;
   }
-  if (kept && value.getDefiningOp() && !kept->contains(value)) {
+  // A piece of an input is cut again instead of kept.
+  const bool cut = isa_and_nonnull<dist::SliceOp>(value.getDefiningOp()) &&
+                   !isActive(value);
+  if (cut || (kept && value.getDefiningOp() && !kept->contains(value))) {
     return computeAgain(value);
   }
   const auto it = saved.find(value);

@@ -88,11 +88,13 @@ Status FunctionLattice::verifyConversion(const ShardedLaunch &launch) const {
   const auto number = static_cast<size_t>(launch.signature.integers[0]);
   const plan::Group &group = elements(plan.groups())[number];
   std::vector<Axis> axes;
+  axes.reserve(group.count());
   for (uint32_t i = 0; i < group.count(); ++i) {
     axes.push_back(static_cast<Axis>(group.axes()->Get(i)));
   }
   const auto names = [](const std::vector<Axis> &list) {
     std::vector<std::string_view> texts;
+    texts.reserve(list.size());
     for (const Axis axis : list) {
       texts.push_back(name(axis));
     }
