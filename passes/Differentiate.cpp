@@ -198,8 +198,8 @@ Value BlockGradient::use(Value value) {
     return argument;
   }
   // A piece of an input is cut again instead of kept.
-  const bool cut = isa_and_nonnull<dist::SliceOp>(value.getDefiningOp()) &&
-                   !isActive(value);
+  const bool cut =
+      isa_and_nonnull<dist::SliceOp>(value.getDefiningOp()) && !isActive(value);
   if (cut || (kept && value.getDefiningOp() && !kept->contains(value))) {
     return computeAgain(value);
   }
