@@ -88,17 +88,17 @@ OpCost RopeOp::getCost() { return streamingCost(*this); }
 
 /// The table for positions 0 .. sequence-1, as a value of its own: equal tables
 /// are one constant of the plan, the same on every rank.
-static Value ropeTable(OpBuilder &builder, RopeOp op) {
+static Value ropeTable(OpBuilder &builder, RopeOp op, int64_t sequence) {
   const auto type = RankedTensorType::get(
-      {tensor(op.getX()).getDimSize(1), tensor(op.getX()).getDimSize(3)},
-      builder.getF32Type());
+      {sequence, tensor(op.getX()).getDimSize(3)}, builder.getF32Type());
   return RopeTableOp::create(builder, op.getLoc(), type, op.getBaseAttr(),
                              op.getScalingAttr());
 }
 
 LogicalResult RopeOp::lowerToExec(ExecContext &context) {
   OpBuilder builder(*this);
-  Value table = ropeTable(builder, *this);
+  Value table =
+      ropeTable(builder, *this, context.wholeType(getX()).getDimSize(1));
   const ExecInteger inverse = getInverse() ? 1 : 0;
   if (getPositions()) {
     context.launch(Kernel::RopeAt, {getX(), table, getPositions(), getResult()},
