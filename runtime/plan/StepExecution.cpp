@@ -23,16 +23,17 @@ StageTransfer transferOf(const plan::Plan &plan, uint32_t program) {
   return {};
 }
 
-StatusOr<StepExecution> StepExecution::begin(const plan::Plan &plan,
-                                             uint32_t entryPoint) {
+StatusOr<StepExecution>
+StepExecution::begin(const std::vector<VerifierContext> &stages,
+                     uint32_t entryPoint) {
   StepExecution step;
   step.entryPoint = entryPoint;
-  for (int64_t s = 0; s < stageCount(plan); ++s) {
-    const plan::Plan &stage = stagePlan(plan, s);
+  for (const VerifierContext &stage : stages) {
     MEGA_ASSIGN_OR_RETURN(
         ValueExecution execution,
-        ValueExecution::begin(stage, *stage.entry_points()->Get(entryPoint)));
-    step.plans.push_back(&stage);
+        ValueExecution::begin(stage,
+                              *stage.plan.entry_points()->Get(entryPoint)));
+    step.plans.push_back(&stage.plan);
     step.executions.push_back(std::move(execution));
   }
   return step;

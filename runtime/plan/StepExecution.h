@@ -36,9 +36,9 @@ public:
     std::function<Status()> forwardDone;
   };
 
-  /// The memory of all stages after the setup. `plan` is the whole.
-  static StatusOr<StepExecution> begin(const plan::Plan &plan,
-                                       uint32_t entryPoint);
+  /// The memory of all stages after the setup.
+  static StatusOr<StepExecution>
+  begin(const std::vector<VerifierContext> &stages, uint32_t entryPoint);
 
   Status prologue(const Watch &watch);
   Status microBatch(const Watch &watch);

@@ -31,9 +31,10 @@ Value parameterValue(const plan::Parameter &parameter, uint32_t k) {
   return hashValue(words);
 }
 
-StatusOr<ValueExecution> ValueExecution::begin(const plan::Plan &plan,
+StatusOr<ValueExecution> ValueExecution::begin(const VerifierContext &context,
                                                const plan::EntryPoint &entry) {
-  ValueExecution execution(plan, entry);
+  const plan::Plan &plan = context.plan;
+  ValueExecution execution(context, entry);
   execution.load();
   const Observer nobody = [](const auto &, const auto &, const auto &) {
     return Status::ok();
@@ -51,11 +52,6 @@ StatusOr<ValueExecution> ValueExecution::begin(const plan::Plan &plan,
 void ValueExecution::load() {
   for (uint32_t i = 0; i < length(plan.parameters()); ++i) {
     const plan::Parameter &parameter = *plan.parameters()->Get(i);
-    std::vector<Value> values;
-    for (uint32_t k = 0; k < parameter.count(); ++k) {
-      values.push_back(parameterValue(parameter, k));
-      rowsOf[values.back()] = static_cast<int64_t>(parameter.shape()->Get(0));
-    }
     for (const plan::Buffer *buffer :
          {parameter.weight(), parameter.compute()}) {
       if (!buffer) {
@@ -65,11 +61,16 @@ void ValueExecution::load() {
       const Spread spread{buffer->layout(), type};
       for (uint32_t k = 0; k < parameter.count(); ++k) {
         const uint64_t instance = uint64_t{parameter.first_instance()} + k;
-        memory.write(
-            buffer->region(),
-            Box::of(type, buffer->offset() + static_cast<int64_t>(instance) *
-                                                 buffer->per_instance()),
-            type, values[k], spread);
+        const int64_t offset =
+            buffer->offset() +
+            static_cast<int64_t>(instance) * buffer->per_instance();
+        if (sample.isLeftOut(buffer->region(), offset)) {
+          continue;
+        }
+        const Value value = parameterValue(parameter, k);
+        rowsOf[value] = static_cast<int64_t>(parameter.shape()->Get(0));
+        memory.write(buffer->region(), Box::of(type, offset), type, value,
+                     spread);
       }
     }
   }
@@ -101,8 +102,7 @@ Status ValueExecution::run(const plan::Action &action, bool keepDropout,
             touch.space.perSlot * (between ? action.buffer() : action.slot()));
       }
     }
-    for (uint32_t i = 0; i < call.count(); ++i) {
-      const uint32_t number = call.reverse() ? call.count() - 1 - i : i;
+    for (const uint32_t number : sample.runsOf(call, p.kind())) {
       for (const std::vector<Touch> &operands : touches) {
         MEGA_RETURN_IF_ERROR(launch(operands, call, number, p.kind(),
                                     keepDropout, tape, observer));

@@ -3,6 +3,7 @@
 // Runs programs of a checked plan over values (Values.h): setup, prologue,
 // forward and backward of micro-batch 0, finish. What holds for one micro-batch
 // holds for all, because slots and micro-batches only move addresses (V5, V11).
+// Of a stack of layers, some stand for all (RunSample.h).
 //
 // Proved on the way:
 // - (V14) what forward and backward read of the state are parameters, their
@@ -53,7 +54,7 @@ struct StageExchange {
 class ValueExecution {
 public:
   /// The memory after the setup.
-  static StatusOr<ValueExecution> begin(const plan::Plan &plan,
+  static StatusOr<ValueExecution> begin(const VerifierContext &context,
                                         const plan::EntryPoint &entry);
 
   /// Called for every launch that was executed.
@@ -93,6 +94,10 @@ public:
     return valueAt({buffer.region(), buffer.offset()}, bufferType(buffer));
   }
   StatusOr<Value> valueAt(const Place &place, const BufferType &type);
+  /// Whether what is at `place` is of runs that others stand for.
+  bool isLeftOut(const Place &place) const {
+    return sample.isLeftOut(place.region, place.offset);
+  }
   /// What is at `place` is laid out as `buffer` is (V19).
   Status checkLayout(const Place &place, const plan::Buffer &buffer) {
     MEGA_ASSIGN_OR_RETURN(const ReadValue value,
@@ -103,8 +108,9 @@ public:
   }
 
 private:
-  ValueExecution(const plan::Plan &plan, const plan::EntryPoint &entry)
-      : plan(plan), entry(entry), spreads(plan) {}
+  ValueExecution(const VerifierContext &context, const plan::EntryPoint &entry)
+      : plan(context.plan), entry(entry), sample(context.sample),
+        spreads(plan) {}
 
   void load();
   Status launch(const std::vector<Touch> &touches, const plan::Call &call,
@@ -128,6 +134,7 @@ private:
 
   const plan::Plan &plan;
   const plan::EntryPoint &entry;
+  const RunSample &sample;
   bool firstStep = true;
   /// First dimensions of whole parameters, by value.
   std::map<Value, int64_t> rowsOf;

@@ -61,7 +61,8 @@ StatusOr<VerifierContext> verifyStage(const plan::Plan &plan) {
                           {},
                           logicalParameters(plan),
                           optimizerRanges(plan),
-                          copyRanges(plan)};
+                          copyRanges(plan),
+                          RunSample(plan)};
   for (uint32_t p = 0; p < length(plan.programs()); ++p) {
     MEGA_ASSIGN_OR_RETURN(ProgramEffects effects, analyseProgram(plan, p));
     context.effects.push_back(std::move(effects));
@@ -99,8 +100,8 @@ Status verifyPlan(const plan::Plan &plan) {
     stages.push_back(std::move(*stage));
   }
   MEGA_RETURN_IF_ERROR(verifyPipeline(stages));
-  MEGA_RETURN_IF_ERROR(verifySpreads(plan));
-  return verifyValues(plan, stages);
+  MEGA_RETURN_IF_ERROR(verifySpreads(stages));
+  return verifyValues(stages);
 }
 
 } // namespace mega

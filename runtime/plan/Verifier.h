@@ -58,6 +58,7 @@
 
 #include "runtime/plan/LogicalParameters.h"
 #include "runtime/plan/ProgramEffects.h"
+#include "runtime/plan/RunSample.h"
 
 #include <string>
 #include <vector>
@@ -80,6 +81,8 @@ struct VerifierContext {
   std::vector<LogicalParameter> parameters;
   std::vector<OptimizerRange> ranges;
   std::vector<CopyRange> copies;
+  /// Runs that stand for all in what is proved of values.
+  RunSample sample;
 };
 
 /// V6 and V7.
@@ -101,15 +104,14 @@ Status verifyLossTerms(const VerifierContext &context,
 Status verifyActions(const VerifierContext &context,
                      const plan::EntryPoint &entry, const plan::Stage &stage);
 
-/// V14 to V18, of the whole plan and its stages.
-Status verifyValues(const plan::Plan &plan,
-                    const std::vector<VerifierContext> &stages);
+/// V14 to V18, of all stages.
+Status verifyValues(const std::vector<VerifierContext> &stages);
 /// V20, of all stages: schedules, and gradients that stages share.
 Status verifyPipeline(const std::vector<VerifierContext> &stages);
 Status verifyTies(const std::vector<VerifierContext> &stages, uint32_t entry);
 /// V19: launches, of one stage; what is read and written, of the whole plan.
 Status verifyLattice(const plan::Plan &plan);
-Status verifySpreads(const plan::Plan &plan);
+Status verifySpreads(const std::vector<VerifierContext> &stages);
 
 /// Whether the entry point runs a backward or an optimizer.
 bool isTraining(const VerifierContext &context, const plan::EntryPoint &entry);

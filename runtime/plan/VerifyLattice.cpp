@@ -206,9 +206,10 @@ Status verifyReported(const plan::Plan &plan, ValueExecution &execution) {
 
 /// Two steps of two micro-batches: what a micro-batch or a step leaves has to
 /// be laid out as the next one reads it, and what is reported is complete.
-Status verifySteps(const plan::Plan &plan, uint32_t entryPoint) {
+Status verifySteps(const std::vector<VerifierContext> &stages,
+                   uint32_t entryPoint) {
   MEGA_ASSIGN_OR_RETURN(StepExecution step,
-                        StepExecution::begin(plan, entryPoint));
+                        StepExecution::begin(stages, entryPoint));
   StepExecution::Watch watch;
   watch.keepDropout = false;
   for (int i = 0; i < 2; ++i) {
@@ -266,11 +267,11 @@ Status verifyLattice(const plan::Plan &plan) {
   return Status::ok();
 }
 
-Status verifySpreads(const plan::Plan &plan) {
-  for (uint32_t e = 0; e < length(stagePlan(plan, 0).entry_points()); ++e) {
-    MEGA_RETURN_IF_ERROR_CONTEXT(
-        verifySteps(plan, e), "{}",
-        text(stagePlan(plan, 0).entry_points()->Get(e)->name()));
+Status verifySpreads(const std::vector<VerifierContext> &stages) {
+  const plan::Plan &plan = stages.front().plan;
+  for (uint32_t e = 0; e < length(plan.entry_points()); ++e) {
+    MEGA_RETURN_IF_ERROR_CONTEXT(verifySteps(stages, e), "{}",
+                                 text(plan.entry_points()->Get(e)->name()));
   }
   return Status::ok();
 }

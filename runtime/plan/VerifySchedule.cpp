@@ -45,14 +45,18 @@ private:
   using SlotKey = std::pair<uint32_t, uint32_t>; // region, slot
 
   Status checkSlots();
-  Status checkNeeds(const plan::Action &action, const ProgramEffects &effects);
+  Status checkNeeds(const plan::Action &action);
   Status checkTaken(const ProgramEffects &effects, uint32_t region) const;
   Status runPart(size_t number, const plan::Action &action,
                  plan::ActionKind kind);
   Status checkReads(const plan::Action &action, const Pending &pending,
                     uint32_t region) const;
   Status checkRead(const Pending &pending, uint32_t reader, uint32_t region);
-  std::set<uint32_t> pools(const ProgramEffects &effects) const;
+  Status checkNeed(const plan::Action &action, const NeededBytes &need);
+  std::set<uint32_t> poolsOf(const ProgramEffects &effects) const;
+  static bool isFixed(const MemorySpace &space) {
+    return space.perSlot == 0 && space.perMicroBatch == 0;
+  }
 
   plan::ActionKind lastReader(uint32_t part, uint32_t region) const {
     return untilWeight.contains({part, region}) ? plan::ActionKind::Weight
@@ -80,6 +84,11 @@ private:
   const plan::Plan &plan;
   const plan::EntryPoint &entry;
   const std::vector<AddressLimits> limits;
+  /// By program: the pools that it touches, and what it needs outside of them,
+  /// at addresses that do not move and at others.
+  std::map<uint32_t, std::set<uint32_t>> pools;
+  std::map<uint32_t, std::vector<const NeededBytes *>> fixedNeeds;
+  std::map<uint32_t, std::vector<const NeededBytes *>> movingNeeds;
   /// What has been written, by region; not for pools.
   std::map<uint32_t, ByteSet> written;
   /// Programs whose fixed addresses were found written and were added.
@@ -92,9 +101,17 @@ private:
 };
 
 Status StageExecution::initialise() {
+  for (uint32_t p = 0; p < context.effects.size(); ++p) {
+    pools[p] = poolsOf(context.effects[p]);
+    for (const NeededBytes &need : context.effects[p].reads) {
+      if (!isPool(need.space.region)) {
+        (isFixed(need.space) ? fixedNeeds : movingNeeds)[p].push_back(&need);
+      }
+    }
+  }
   for (const uint32_t p : programsOf(entry)) {
     if (plan.programs()->Get(p)->kind() == plan::ActionKind::Weight) {
-      for (const uint32_t region : pools(context.effects[p])) {
+      for (const uint32_t region : pools[p]) {
         untilWeight.emplace(plan.programs()->Get(p)->part(), region);
       }
     }
@@ -116,8 +133,7 @@ Status StageExecution::initialise() {
     if (plan.programs()->Get(p)->kind() != plan::ActionKind::Setup) {
       continue;
     }
-    MEGA_RETURN_IF_ERROR(
-        checkNeeds(plan::Action(p, 0, 0, 0), context.effects[p]));
+    MEGA_RETURN_IF_ERROR(checkNeeds(plan::Action(p, 0, 0, 0)));
     for (const auto &[space, bytes] : context.effects[p].writes) {
       written[space.region].add(bytes);
     }
@@ -177,30 +193,37 @@ Status StageExecution::checkSlots() {
   return Status::ok();
 }
 
-Status StageExecution::checkNeeds(const plan::Action &action,
-                                  const ProgramEffects &effects) {
-  const bool seen = settled.count(action.program()) != 0;
-  for (const NeededBytes &need : effects.reads) {
-    const MemorySpace &space = need.space;
-    const bool fixed = space.perSlot == 0 && space.perMicroBatch == 0;
-    if (isPool(space.region) || (seen && fixed)) {
-      continue;
+Status StageExecution::checkNeeds(const plan::Action &action) {
+  const uint32_t p = action.program();
+  if (settled.count(p) == 0) {
+    for (const NeededBytes *need : fixedNeeds[p]) {
+      MEGA_RETURN_IF_ERROR(checkNeed(action, *need));
     }
-    const Box box =
-        need.box.shifted(slotIn(action, space.region) * space.perSlot +
-                         action.micro_batch() * space.perMicroBatch);
-    if (const ByteSet &bytes = written[space.region]; !bytes.covers(box)) {
-      return badInput("{}: in run {} it reads byte {} of region {}, which "
-                      "nothing wrote before in this step",
-                      describe(plan, need.site), need.run,
-                      bytes.firstMissing(ByteSet(box)).value_or(box.begin),
-                      regionName(space.region));
-    }
+  }
+  for (const NeededBytes *need : movingNeeds[p]) {
+    MEGA_RETURN_IF_ERROR(checkNeed(action, *need));
   }
   return Status::ok();
 }
 
-std::set<uint32_t> StageExecution::pools(const ProgramEffects &effects) const {
+Status StageExecution::checkNeed(const plan::Action &action,
+                                 const NeededBytes &need) {
+  const MemorySpace &space = need.space;
+  const Box box =
+      need.box.shifted(slotIn(action, space.region) * space.perSlot +
+                       action.micro_batch() * space.perMicroBatch);
+  if (const ByteSet &bytes = written[space.region]; !bytes.covers(box)) {
+    return badInput("{}: in run {} it reads byte {} of region {}, which "
+                    "nothing wrote before in this step",
+                    describe(plan, need.site), need.run,
+                    bytes.firstMissing(ByteSet(box)).value_or(box.begin),
+                    regionName(space.region));
+  }
+  return Status::ok();
+}
+
+std::set<uint32_t>
+StageExecution::poolsOf(const ProgramEffects &effects) const {
   std::set<uint32_t> regions;
   for (const auto &[space, bytes] : effects.writes) {
     if (isPool(space.region) && !bytes.empty()) {
@@ -235,7 +258,7 @@ Status StageExecution::runPart(size_t number, const plan::Action &action,
                                plan::ActionKind kind) {
   const ProgramEffects &effects = context.effects[action.program()];
   const uint32_t part = plan.programs()->Get(action.program())->part();
-  for (uint32_t region : pools(effects)) {
+  for (uint32_t region : pools[action.program()]) {
     const bool last = kind == lastReader(part, region);
     const SlotKey key(region, action.slot());
     auto it = pending.find(key);
@@ -334,10 +357,10 @@ Status StageExecution::checkRead(const Pending &pending, uint32_t reader,
 Status StageExecution::act(size_t number, const plan::Action &action) {
   const ProgramEffects &effects = context.effects[action.program()];
   const plan::ActionKind kind = plan.programs()->Get(action.program())->kind();
-  MEGA_RETURN_IF_ERROR(checkNeeds(action, effects));
+  MEGA_RETURN_IF_ERROR(checkNeeds(action));
   if (isRun(kind)) {
     MEGA_RETURN_IF_ERROR(runPart(number, action, kind));
-  } else if (const auto regions = pools(effects); !regions.empty()) {
+  } else if (const auto &regions = pools[action.program()]; !regions.empty()) {
     return badInput("it touches pool {}, which only runs of a part may",
                     regionName(*regions.begin()));
   }

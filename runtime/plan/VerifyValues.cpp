@@ -99,13 +99,13 @@ StatusOr<Losses> lossesOf(StepExecution &step, const Losses *expected,
   return losses;
 }
 
-Status verifyAgreement(const plan::Plan &plan) {
+Status verifyAgreement(const std::vector<VerifierContext> &stages) {
   std::optional<Losses> first;
-  const plan::Plan &stage = stagePlan(plan, 0);
+  const plan::Plan &stage = stages.front().plan;
   for (uint32_t e = 0; e < length(stage.entry_points()); ++e) {
     const plan::EntryPoint &entry = *stage.entry_points()->Get(e);
     Stranger stranger;
-    MEGA_ASSIGN_OR_RETURN(StepExecution step, StepExecution::begin(plan, e));
+    MEGA_ASSIGN_OR_RETURN(StepExecution step, StepExecution::begin(stages, e));
     auto losses = lossesOf(step, first ? &*first : nullptr, stranger);
     if (!losses.isOk()) {
       return std::move(losses).takeStatus().withContext(
@@ -311,6 +311,9 @@ Status StepValues::verifyGradients(const Stranger &stranger) {
             gradient.offset() +
             (int64_t{p.first_instance()} + k) * gradient.per_instance();
         const Place place = {gradient.region(), offset};
+        if (step.on(s).isLeftOut(place)) {
+          continue;
+        }
         MEGA_ASSIGN_OR_RETURN(const Value value,
                               step.on(s).valueAt(place, bufferType(gradient)));
         MEGA_RETURN_IF_ERROR_CONTEXT(step.on(s).checkLayout(place, gradient),
@@ -386,19 +389,18 @@ Status StepValues::verifyNorm(Value norm) {
 
 } // namespace
 
-Status verifyValues(const plan::Plan &plan,
-                    const std::vector<VerifierContext> &stages) {
-  for (uint32_t e = 0; e < length(stagePlan(plan, 0).entry_points()); ++e) {
+Status verifyValues(const std::vector<VerifierContext> &stages) {
+  for (uint32_t e = 0; e < length(stages.front().plan.entry_points()); ++e) {
     bool training = false;
     for (const VerifierContext &stage : stages) {
       training |= isTraining(stage, *stage.plan.entry_points()->Get(e));
     }
-    MEGA_ASSIGN_OR_RETURN(StepExecution step, StepExecution::begin(plan, e));
+    MEGA_ASSIGN_OR_RETURN(StepExecution step, StepExecution::begin(stages, e));
     StepValues values(step);
     MEGA_RETURN_IF_ERROR_CONTEXT(values.verify(training), "{}",
                                  text(step.entry(0).name()));
   }
-  return verifyAgreement(plan);
+  return verifyAgreement(stages);
 }
 
 } // namespace mega

@@ -86,10 +86,10 @@ std::string ruleOf(const plan::Plan &plan) {
   if (!verifyPipeline(stages).isOk()) {
     return "V20 pipeline";
   }
-  if (!verifySpreads(plan).isOk()) {
+  if (!verifySpreads(stages).isOk()) {
     return "V19 layouts";
   }
-  return verifyValues(plan, stages).isOk() ? "no rule" : "V14-V18 values";
+  return verifyValues(stages).isOk() ? "no rule" : "V14-V18 values";
 }
 
 /// All mutants of the plan, or of each of its stages.
