@@ -55,10 +55,14 @@ public:
     int64_t application = 0;
     int64_t chunk = 0;
     llvm::DenseMap<mlir::Operation *, int64_t> frames;
+    llvm::DenseMap<mlir::Attribute, tfm::BlockOp> blockOf;
     const auto append = [&](mlir::Operation *op, mlir::FlatSymbolRefAttr name,
                             llvm::StringRef prefix, int64_t index) {
-      auto block =
-          mlir::SymbolTable::lookupNearestSymbolFrom<tfm::BlockOp>(op, name);
+      tfm::BlockOp &block = blockOf[name];
+      if (!block) {
+        block =
+            mlir::SymbolTable::lookupNearestSymbolFrom<tfm::BlockOp>(op, name);
+      }
       int64_t &instance = counts[block];
       if (!list.empty() && list.back().op == op && list.back().block == block) {
         ++list.back().count;

@@ -6,10 +6,10 @@
 #include "runtime/plan/TensorPiece.h"
 
 #include <fmt/ranges.h>
+#include <xxhash.h>
 
 #include <algorithm>
 #include <cmath>
-#include <unordered_set>
 
 namespace mega {
 namespace {
@@ -137,6 +137,31 @@ Status checkScalar(const plan::Plan &plan, const plan::Buffer *buffer,
 
 } // namespace
 
+/// No name stands twice.
+static Status checkNames(const plan::Plan &plan) {
+  std::vector<uint64_t> hashes;
+  const auto forEach = [&](auto visit) {
+    for (uint32_t i = 0; i < length(plan.parameters()); ++i) {
+      forEachName(*plan.parameters()->Get(i), visit);
+    }
+  };
+  forEach([&](std::string_view name) {
+    hashes.push_back(XXH3_64bits(name.data(), name.size()));
+  });
+  std::ranges::sort(hashes);
+  const auto twice = std::ranges::adjacent_find(hashes);
+  std::string found;
+  if (twice != hashes.end()) {
+    forEach([&](std::string_view name) {
+      if (XXH3_64bits(name.data(), name.size()) == *twice) {
+        found = name;
+      }
+    });
+  }
+  return found.empty() ? Status::ok()
+                       : badInput("two parameters are called {}", found);
+}
+
 Status checkParameters(const plan::Plan &plan) {
   uint64_t expanded = 0;
   __int128 numbers = 0;
@@ -158,17 +183,7 @@ Status checkParameters(const plan::Plan &plan) {
     return badInput("parameter_count is {}, the parameters have {} elements",
                     plan.parameter_count(), static_cast<int64_t>(numbers));
   }
-  std::unordered_set<std::string> names;
-  for (uint32_t i = 0; i < length(plan.parameters()); ++i) {
-    const plan::Parameter &parameter = *plan.parameters()->Get(i);
-    for (uint32_t k = 0; k < parameter.count(); ++k) {
-      if (!names.insert(logicalName(parameter, k)).second) {
-        return badInput("two parameters are called {}",
-                        logicalName(parameter, k));
-      }
-    }
-  }
-  return Status::ok();
+  return checkNames(plan);
 }
 
 Status checkInputs(const plan::Plan &plan) {

@@ -162,13 +162,26 @@ std::vector<CopyRange> copyRanges(const plan::Plan &plan) {
 }
 
 std::vector<LogicalParameter> logicalParameters(const plan::Plan &plan) {
+  return logicalParameters(plan, RunSample());
+}
+
+std::vector<LogicalParameter> logicalParameters(const plan::Plan &plan,
+                                                const RunSample &sample) {
   const std::vector<OptimizerRange> ranges = optimizerRanges(plan);
   std::vector<LogicalParameter> all;
   for (uint32_t i = 0; i < length(plan.parameters()); ++i) {
     const plan::Parameter &parameter = *plan.parameters()->Get(i);
     for (uint32_t k = 0; k < parameter.count(); ++k) {
+      const uint64_t instance = uint64_t{parameter.first_instance()} + k;
       LogicalParameter one;
+      one.weight = instanceOf(*parameter.weight(), instance);
+      one.gradient = instanceOf(*parameter.gradient(), instance);
+      // Weights may have no cells: a stack that computes with copies reads them.
+      if (sample.isLeftOut(one.gradient.region, one.gradient.offset)) {
+        continue;
+      }
       one.name = logicalName(parameter, k);
+      one.entry = i;
       const auto shape = elements(parameter.shape());
       one.shape.assign(shape.begin(), shape.end());
       one.layout = layoutOf(plan, *parameter.weight());
@@ -176,9 +189,6 @@ std::vector<LogicalParameter> logicalParameters(const plan::Plan &plan) {
       one.initializer = parameter.initializer();
       one.value = parameter.value();
       one.decay = parameter.decay();
-      const uint64_t instance = uint64_t{parameter.first_instance()} + k;
-      one.weight = instanceOf(*parameter.weight(), instance);
-      one.gradient = instanceOf(*parameter.gradient(), instance);
       if (parameter.compute()) {
         one.compute = instanceOf(*parameter.compute(), instance);
       }

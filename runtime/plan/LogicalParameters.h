@@ -11,11 +11,15 @@
 #include "runtime/plan/CallEffects.h"
 #include "runtime/plan/Layout.h"
 #include "runtime/plan/Plan.h"
+#include "runtime/plan/RunSample.h"
 #include "runtime/plan/Status.h"
 #include "runtime/plan/TensorPiece.h"
 
+#include <array>
+#include <charconv>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace mega {
@@ -30,6 +34,8 @@ struct Place {
 
 struct LogicalParameter {
   std::string name;
+  /// Its entry in the plan's table.
+  uint32_t entry = 0;
   /// Of the whole parameter.
   std::vector<int64_t> shape;
   Layout layout;
@@ -52,8 +58,37 @@ struct LogicalParameter {
 /// Name of the `k`-th of the parameters that `parameter` stands for.
 std::string logicalName(const plan::Parameter &parameter, uint32_t k);
 
+/// visit(name) for all that `parameter` stands for, without making strings:
+/// what looks at every name of a deep model has to be quick.
+template <typename Visit>
+void forEachName(const plan::Parameter &parameter, Visit visit) {
+  const std::string_view prefix = text(parameter.prefix());
+  if (prefix.empty()) {
+    visit(text(parameter.name()));
+    return;
+  }
+  std::string name(prefix);
+  name += '.';
+  const size_t start = name.size();
+  for (uint32_t k = 0; k < parameter.count(); ++k) {
+    constexpr size_t kDigits = 10;
+    std::array<char, kDigits> digits{};
+    const auto [end, error] =
+        std::to_chars(digits.data(), digits.data() + kDigits,
+                      parameter.first_index() + k * parameter.index_step());
+    name.resize(start);
+    name.append(digits.data(), end);
+    name += '.';
+    name += text(parameter.name());
+    visit(std::string_view(name));
+  }
+}
+
 /// All parameters of a checked plan, in the plan's order.
 std::vector<LogicalParameter> logicalParameters(const plan::Plan &plan);
+/// Those of layers that `sample` does not leave out.
+std::vector<LogicalParameter> logicalParameters(const plan::Plan &plan,
+                                                const RunSample &sample);
 
 /// One AdamW launch of a program. The ranks along an axis may share the work:
 /// then rank c of them updates the c-th of equal pieces. Weights and gradients

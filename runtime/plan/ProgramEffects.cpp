@@ -109,19 +109,21 @@ private:
 } // namespace
 
 StatusOr<ProgramEffects> analyseProgram(const plan::Plan &plan,
-                                        uint32_t program) {
+                                        uint32_t program,
+                                        const RunSample &sample) {
   ProgramEffects effects;
-  const auto calls = elements(plan.programs()->Get(program)->calls());
+  const plan::Program &own = *plan.programs()->Get(program);
+  const auto calls = elements(own.calls());
   for (uint32_t c = 0; c < calls.size(); ++c) {
     MEGA_ASSIGN_OR_RETURN(CallEffects call, analyseCall(plan, program, c));
     effects.calls.push_back(std::move(call));
+    effects.runs.push_back(sample.runsOf(calls[c], own.kind()));
   }
   MEGA_RETURN_IF_ERROR(checkSpaces(plan, effects));
   Execution execution(plan, effects);
   for (uint32_t c = 0; c < calls.size(); ++c) {
-    for (uint32_t i = 0; i < calls[c].count(); ++i) {
-      MEGA_RETURN_IF_ERROR(execution.run(
-          effects.calls[c], calls[c].reverse() ? calls[c].count() - 1 - i : i));
+    for (const uint32_t run : effects.runs[c]) {
+      MEGA_RETURN_IF_ERROR(execution.run(effects.calls[c], run));
     }
   }
   return effects;

@@ -15,6 +15,7 @@
 #define MEGA_RUNTIME_PLAN_PROGRAMEFFECTS_H
 
 #include "runtime/plan/CallEffects.h"
+#include "runtime/plan/RunSample.h"
 
 #include <map>
 #include <span>
@@ -40,24 +41,24 @@ struct SavedFrame {
 
 struct ProgramEffects {
   std::vector<CallEffects> calls;
+  /// By call: the runs that are looked at, in order.
+  std::vector<std::vector<uint32_t>> runs;
   std::vector<NeededBytes> reads;
   std::map<MemorySpace, ByteSet> writes;
   std::vector<SavedFrame> frames;
 };
 
 StatusOr<ProgramEffects> analyseProgram(const plan::Plan &plan,
-                                        uint32_t program);
+                                        uint32_t program,
+                                        const RunSample &sample);
 
-/// visit(touch, box, run) for every touch, moved to every run, in order of
-/// execution; `member` selects CallEffects::reads or writes.
+/// visit(touch, box, run) for every touch, moved to the runs that are looked
+/// at, in order of execution; `member` selects CallEffects::reads or writes.
 template <typename Visit>
-Status forEachTouch(const plan::Plan &plan, const ProgramEffects &effects,
-                    uint32_t program, std::vector<Touch> CallEffects::*member,
-                    Visit visit) {
-  const auto calls = elements(plan.programs()->Get(program)->calls());
-  for (size_t c = 0; c < calls.size(); ++c) {
-    for (uint32_t i = 0; i < calls[c].count(); ++i) {
-      const uint32_t run = calls[c].reverse() ? calls[c].count() - 1 - i : i;
+Status forEachTouch(const ProgramEffects &effects,
+                    std::vector<Touch> CallEffects::*member, Visit visit) {
+  for (size_t c = 0; c < effects.calls.size(); ++c) {
+    for (const uint32_t run : effects.runs[c]) {
       for (const Touch &touch : effects.calls[c].*member) {
         MEGA_RETURN_IF_ERROR(
             visit(touch, touch.box.shifted(touch.perRun * run), run));

@@ -10,7 +10,8 @@ namespace mega {
 namespace {
 
 /// Executed at the beginning and at the end of a stack: the first run differs
-/// from the second in what it finds, the last from those before in what follows.
+/// from the second in what it finds, the last from those before in what
+/// follows.
 constexpr uint32_t kAtBegin = 3;
 constexpr uint32_t kAtEnd = 2;
 
@@ -28,7 +29,8 @@ public:
   bool build(RunSample &sample) {
     collect();
     if (ranges.empty() || !rangesAreApart() || !findCells() ||
-        !cellsAreApart() || !checkOthers() || !checkParameters()) {
+        !cellsAreApart() || !slotsAreApart() || !checkOthers() ||
+        !checkParameters()) {
       return false;
     }
     for (const auto &[first, count] : ranges) {
@@ -104,11 +106,22 @@ private:
       }
       const RunSample::Cells own = {touch.space.region, touch.box.begin,
                                     touch.perRun, each.count, touch.box.end()};
-      if (own.stride < 0 || !merge(own)) {
+      if (own.stride < 0 || touch.space.perMicroBatch != 0 || !merge(own)) {
         return false;
       }
+      perSlot[own.region].insert(touch.space.perSlot);
     }
     return true;
+  }
+
+  /// All cells of a slot come before those of the next.
+  bool slotsAreApart() const {
+    return std::all_of(cells.begin(), cells.end(), [&](const auto &own) {
+      const std::set<int64_t> &strides = perSlot.at(own.region);
+      return std::all_of(strides.begin(), strides.end(), [&](int64_t stride) {
+        return stride == 0 || stride >= own.last() - own.begin;
+      });
+    });
   }
 
   /// Into the cells of the same runs, or new ones.
@@ -211,8 +224,9 @@ private:
 
   bool checkEntry(const plan::Parameter &parameter,
                   const plan::Buffer &buffer) {
-    const int64_t begin = buffer.offset() + int64_t{parameter.first_instance()} *
-                                                buffer.per_instance();
+    const int64_t begin =
+        buffer.offset() +
+        int64_t{parameter.first_instance()} * buffer.per_instance();
     const int64_t bytes = bufferType(buffer).extentBytes();
     const int64_t last =
         begin + (int64_t{parameter.count()} - 1) * buffer.per_instance();
@@ -243,6 +257,8 @@ private:
   std::vector<CallTouch> ofRuns;
   std::vector<CallTouch> ofOthers;
   std::vector<RunSample::Cells> cells;
+  /// Of what lies in cells, by region.
+  std::map<uint32_t, std::set<int64_t>> perSlot;
   std::map<uint32_t, std::set<uint32_t>> stand;
 };
 

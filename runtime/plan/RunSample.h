@@ -1,24 +1,27 @@
 //===- RunSample.h - Which runs stand for the others ------------*- C++ -*-===//
 //
 // A call runs its function once for every layer of a stack, at addresses that
-// move by one stride from run to run. Where a plan does the same with all layers
-// of a stack, the first and the last of them stand for those between: what is
-// proved of values (V14 to V19) for a stack without the middle holds for the
-// whole stack, by induction over its runs. The cost of the proof does not grow
-// with depth, then.
+// move by one stride from run to run. Where a plan does the same with all
+// layers of a stack, the first and the last of them stand for those between:
+// what is proved for a stack without the middle holds for the whole stack, by
+// induction over its runs. The cost of the proof does not grow with depth,
+// then.
 //
 // Runs are left out of a stage only if
 //
 // - every forward, backward, weight and evaluation that runs one of its
 //   applications runs the same range of them, in one call;
 // - in every region, what these calls move from run to run moves by one stride
-//   and stays, in each run, inside a cell of that size, and no cell is touched by
-//   anything else that a micro-batch runs;
+//   and stays, in each run, inside a cell of that size; no cell is touched by
+//   anything else that a micro-batch runs, and slots move all cells of a region
+//   past each other;
 // - what prologue, finish and setup touch, and what entries of the parameter
-//   table cover, is whole cells, but for a boundary: then the cells around it are
-//   among those that stand for the others.
+//   table cover, is whole cells, but for a boundary: then the cells around it
+//   are among those that stand for the others.
 //
-// What is proved of bytes (V1 to V13) is proved for every run.
+// Then what a run of the middle touches, and what else touches that, lies to
+// its cell as it does for a run that is executed. Names, of which each
+// parameter has its own, are compared for all of them.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MEGA_RUNTIME_PLAN_RUNSAMPLE_H
@@ -43,6 +46,7 @@ public:
                                plan::ActionKind kind) const;
   /// Whether a byte of a region is that of a run that is left out.
   bool isLeftOut(uint32_t region, int64_t byte) const;
+  bool leavesOut() const { return !cells.empty(); }
 
 private:
   friend class SampleBuilder;

@@ -33,7 +33,7 @@ StepExecution::begin(const std::vector<VerifierContext> &stages,
         ValueExecution execution,
         ValueExecution::begin(stage,
                               *stage.plan.entry_points()->Get(entryPoint)));
-    step.plans.push_back(&stage.plan);
+    step.contexts.push_back(&stage);
     step.executions.push_back(std::move(execution));
   }
   return step;

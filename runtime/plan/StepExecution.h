@@ -47,7 +47,13 @@ public:
   void beginNextStep();
 
   int64_t stages() const { return std::ssize(executions); }
-  const plan::Plan &plan(int64_t stage) const { return *plans[at(stage)]; }
+  const plan::Plan &plan(int64_t stage) const {
+    return contexts[at(stage)]->plan;
+  }
+  /// Those that are looked at.
+  const std::vector<LogicalParameter> &parameters(int64_t stage) const {
+    return contexts[at(stage)]->parameters;
+  }
   const plan::EntryPoint &entry(int64_t stage) const {
     return *plan(stage).entry_points()->Get(entryPoint);
   }
@@ -72,7 +78,7 @@ private:
                    const Watch &watch);
 
   uint32_t entryPoint = 0;
-  std::vector<const plan::Plan *> plans;
+  std::vector<const VerifierContext *> contexts;
   std::vector<ValueExecution> executions;
   Queues queues;
   /// By group and how many sums over it came before: what the stages that have

@@ -23,9 +23,9 @@ Value inputValue(uint32_t input, bool allMicroBatches) {
       std::array{uint64_t{kInput}, uint64_t{input}, uint64_t{allMicroBatches}});
 }
 
-Value parameterValue(const plan::Parameter &parameter, uint32_t k) {
+Value parameterValue(std::string_view name) {
   std::vector<uint64_t> words = {kParameter};
-  for (const char c : logicalName(parameter, k)) {
+  for (const char c : name) {
     words.push_back(static_cast<unsigned char>(c));
   }
   return hashValue(words);
@@ -50,28 +50,18 @@ StatusOr<ValueExecution> ValueExecution::begin(const VerifierContext &context,
 
 /// Parameters, and the copies of them that V13 proves to be made.
 void ValueExecution::load() {
-  for (uint32_t i = 0; i < length(plan.parameters()); ++i) {
-    const plan::Parameter &parameter = *plan.parameters()->Get(i);
-    for (const plan::Buffer *buffer :
-         {parameter.weight(), parameter.compute()}) {
-      if (!buffer) {
-        continue;
-      }
-      const BufferType type = bufferType(*buffer);
-      const Spread spread{buffer->layout(), type};
-      for (uint32_t k = 0; k < parameter.count(); ++k) {
-        const uint64_t instance = uint64_t{parameter.first_instance()} + k;
-        const int64_t offset =
-            buffer->offset() +
-            static_cast<int64_t>(instance) * buffer->per_instance();
-        if (sample.isLeftOut(buffer->region(), offset)) {
-          continue;
-        }
-        const Value value = parameterValue(parameter, k);
-        rowsOf[value] = static_cast<int64_t>(parameter.shape()->Get(0));
-        memory.write(buffer->region(), Box::of(type, offset), type, value,
-                     spread);
-      }
+  for (const LogicalParameter &parameter : parameters) {
+    const plan::Parameter &entry = *plan.parameters()->Get(parameter.entry);
+    const Value value = parameterValue(parameter.name);
+    rowsOf[value] = static_cast<int64_t>(entry.shape()->Get(0));
+    const auto write = [&](const plan::Buffer &buffer, const Place &place) {
+      const BufferType type = bufferType(buffer);
+      memory.write(place.region, Box::of(type, place.offset), type, value,
+                   {buffer.layout(), type});
+    };
+    write(*entry.weight(), parameter.weight);
+    if (parameter.compute) {
+      write(*entry.compute(), *parameter.compute);
     }
   }
 }

@@ -34,9 +34,9 @@ namespace mega {
 
 /// Input `input` of this micro-batch, or of all.
 Value inputValue(uint32_t input, bool allMicroBatches);
-/// The `k`-th of the parameters that an entry of the table stands for, or of
-/// its copy to compute with. The same on all stages that have it.
-Value parameterValue(const plan::Parameter &parameter, uint32_t k);
+/// A parameter, or its copy to compute with. The same on all stages that have
+/// it.
+Value parameterValue(std::string_view name);
 
 /// What goes from one stage to another.
 struct StageMessage {
@@ -94,10 +94,6 @@ public:
     return valueAt({buffer.region(), buffer.offset()}, bufferType(buffer));
   }
   StatusOr<Value> valueAt(const Place &place, const BufferType &type);
-  /// Whether what is at `place` is of runs that others stand for.
-  bool isLeftOut(const Place &place) const {
-    return sample.isLeftOut(place.region, place.offset);
-  }
   /// What is at `place` is laid out as `buffer` is (V19).
   Status checkLayout(const Place &place, const plan::Buffer &buffer) {
     MEGA_ASSIGN_OR_RETURN(const ReadValue value,
@@ -110,7 +106,7 @@ public:
 private:
   ValueExecution(const VerifierContext &context, const plan::EntryPoint &entry)
       : plan(context.plan), entry(entry), sample(context.sample),
-        spreads(plan) {}
+        parameters(context.parameters), spreads(plan) {}
 
   void load();
   Status launch(const std::vector<Touch> &touches, const plan::Call &call,
@@ -135,6 +131,7 @@ private:
   const plan::Plan &plan;
   const plan::EntryPoint &entry;
   const RunSample &sample;
+  const std::vector<LogicalParameter> &parameters;
   bool firstStep = true;
   /// First dimensions of whole parameters, by value.
   std::map<Value, int64_t> rowsOf;

@@ -57,14 +57,16 @@ StatusOr<VerifierContext> verifyStage(const plan::Plan &plan) {
       forEachStage(plan, [&](const auto &entry, const auto &stage) {
         return verifyOrder(plan, entry, stage);
       }));
+  RunSample sample(plan);
   VerifierContext context{plan,
                           {},
-                          logicalParameters(plan),
+                          logicalParameters(plan, sample),
                           optimizerRanges(plan),
                           copyRanges(plan),
-                          RunSample(plan)};
+                          std::move(sample)};
   for (uint32_t p = 0; p < length(plan.programs()); ++p) {
-    MEGA_ASSIGN_OR_RETURN(ProgramEffects effects, analyseProgram(plan, p));
+    MEGA_ASSIGN_OR_RETURN(ProgramEffects effects,
+                          analyseProgram(plan, p, context.sample));
     context.effects.push_back(std::move(effects));
   }
   MEGA_RETURN_IF_ERROR(verifyState(context));

@@ -18,7 +18,7 @@ StatusOr<Uses> usesOf(const VerifierContext &context,
   for (uint32_t p : programsOf(entry)) {
     const plan::ActionKind kind = context.plan.programs()->Get(p)->kind();
     MEGA_RETURN_IF_ERROR(forEachTouch(
-        context.plan, context.effects[p], p, &CallEffects::writes,
+        context.effects[p], &CallEffects::writes,
         [&](const Touch &touch, const Box &box, uint32_t) {
           const Box place =
               Box::interval(counter.offset(), counter.offset() + 8);

@@ -120,8 +120,22 @@ Status StageExecution::initialise() {
     written[place.region].add(
         Box::interval(place.offset, place.offset + bytes));
   };
-  for (const LogicalParameter &parameter : context.parameters) {
-    add(parameter.weight, parameter.elements * byteSize(DataType::F32));
+  for (uint32_t i = 0; i < length(plan.parameters()); ++i) {
+    const plan::Parameter &parameter = *plan.parameters()->Get(i);
+    const plan::Buffer &weight = *parameter.weight();
+    const int64_t stride = weight.per_instance();
+    // Those of all layers: rows of a box, if they are apart.
+    const Box one =
+        Box::of(bufferType(weight),
+                weight.offset() + int64_t{parameter.first_instance()} * stride);
+    if (one.isInterval() && stride >= one.width) {
+      written[weight.region()].add(
+          {one.begin, one.width, stride, int64_t{parameter.count()}});
+      continue;
+    }
+    for (uint32_t k = 0; k < parameter.count(); ++k) {
+      written[weight.region()].add(one.shifted(k * stride));
+    }
   }
   // Allocated as zeros, and only AdamW changes them (V7).
   for (const OptimizerRange &range : context.ranges) {

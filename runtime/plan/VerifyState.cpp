@@ -274,16 +274,14 @@ public:
       : context(context), roles(context) {}
 
   Status prologue(uint32_t program) {
-    return forEachTouch(context.plan, context.effects[program], program,
-                        &CallEffects::writes,
+    return forEachTouch(context.effects[program], &CallEffects::writes,
                         [&](const Touch &touch, const Box &box, uint32_t) {
                           return once(zeroed, touch, box, "zeroes");
                         });
   }
 
   Status backward(uint32_t program) {
-    return forEachTouch(context.plan, context.effects[program], program,
-                        &CallEffects::writes,
+    return forEachTouch(context.effects[program], &CallEffects::writes,
                         [&](const Touch &touch, const Box &box, uint32_t) {
                           accumulated[touch.space.region].add(box);
                           return Status::ok();
@@ -292,7 +290,7 @@ public:
 
   Status finish(uint32_t program) {
     return forEachTouch(
-        context.plan, context.effects[program], program, &CallEffects::reads,
+        context.effects[program], &CallEffects::reads,
         [&](const Touch &touch, const Box &box, uint32_t) {
           if (touch.kernel == Kernel::SumStages) {
             return once(summed, touch, box, "sums over stages");
@@ -382,12 +380,12 @@ Status verifyState(const VerifierContext &context) {
   for (uint32_t p = 0; p < context.effects.size(); ++p) {
     const plan::ActionKind kind = context.plan.programs()->Get(p)->kind();
     MEGA_RETURN_IF_ERROR(
-        forEachTouch(context.plan, context.effects[p], p, &CallEffects::writes,
+        forEachTouch(context.effects[p], &CallEffects::writes,
                      [&](const Touch &touch, const Box &box, uint32_t) {
                        return verifyWrite(context, roles, kind, touch, box);
                      }));
     MEGA_RETURN_IF_ERROR(
-        forEachTouch(context.plan, context.effects[p], p, &CallEffects::reads,
+        forEachTouch(context.effects[p], &CallEffects::reads,
                      [&](const Touch &touch, const Box &box, uint32_t) {
                        return verifyRead(context, roles, kind, touch, box);
                      }));
@@ -401,7 +399,7 @@ static Status verifyUntouched(const VerifierContext &context,
   const Roles roles(context);
   for (uint32_t p : programsOf(entry)) {
     MEGA_RETURN_IF_ERROR(forEachTouch(
-        context.plan, context.effects[p], p, &CallEffects::writes,
+        context.effects[p], &CallEffects::writes,
         [&](const Touch &touch, const Box &box, uint32_t) {
           return Roles::touches(roles.gradients, touch, box)
                      ? badInput("{} writes gradients, in an entry point that "

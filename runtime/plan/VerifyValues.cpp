@@ -303,26 +303,19 @@ Status StepValues::verifyGradients(const Stranger &stranger) {
   };
   std::map<Value, Found> gradients;
   for (int64_t s = 0; s < step.stages(); ++s) {
-    for (uint32_t i = 0; i < length(step.plan(s).parameters()); ++i) {
-      const plan::Parameter &p = *step.plan(s).parameters()->Get(i);
-      const plan::Buffer &gradient = *p.gradient();
-      for (uint32_t k = 0; k < p.count(); ++k) {
-        const int64_t offset =
-            gradient.offset() +
-            (int64_t{p.first_instance()} + k) * gradient.per_instance();
-        const Place place = {gradient.region(), offset};
-        if (step.on(s).isLeftOut(place)) {
-          continue;
-        }
-        MEGA_ASSIGN_OR_RETURN(const Value value,
-                              step.on(s).valueAt(place, bufferType(gradient)));
-        MEGA_RETURN_IF_ERROR_CONTEXT(step.on(s).checkLayout(place, gradient),
-                                     "the gradient of parameter {}",
-                                     logicalName(p, k));
-        Found &found = gradients[parameterValue(p, k)];
-        found.value = sum(found.value, value);
-        found.name = logicalName(p, k);
-      }
+    const plan::Plan &stage = step.plan(s);
+    for (const LogicalParameter &parameter : step.parameters(s)) {
+      const plan::Buffer &gradient =
+          *stage.parameters()->Get(parameter.entry)->gradient();
+      MEGA_ASSIGN_OR_RETURN(
+          const Value value,
+          step.on(s).valueAt(parameter.gradient, bufferType(gradient)));
+      MEGA_RETURN_IF_ERROR_CONTEXT(
+          step.on(s).checkLayout(parameter.gradient, gradient),
+          "the gradient of parameter {}", parameter.name);
+      Found &found = gradients[parameterValue(parameter.name)];
+      found.value = sum(found.value, value);
+      found.name = parameter.name;
     }
   }
   for (const auto &[parameter, found] : gradients) {

@@ -38,7 +38,7 @@ std::string ruleOfStage(const plan::Plan &plan, VerifierContext &context) {
     return "V9 order";
   }
   for (uint32_t p = 0; p < length(plan.programs()); ++p) {
-    auto effects = analyseProgram(plan, p);
+    auto effects = analyseProgram(plan, p, RunSample());
     if (!effects.isOk()) {
       return "V1-V5 launches and actions";
     }

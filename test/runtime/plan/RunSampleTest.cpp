@@ -182,8 +182,7 @@ TEST(RunSample, EntriesOfTheTableEndAtLayersThatAreExecuted) {
   rest->count = kLayers - 8;
   p->parameters.push_back(std::move(rest));
   EXPECT_TRUE(judge(*p).isOk()) << judge(*p).message();
-  EXPECT_THAT(stackRuns(*p, "forward"),
-              ElementsAre(0, 1, 2, 7, 8, 9, 18, 19));
+  EXPECT_THAT(stackRuns(*p, "forward"), ElementsAre(0, 1, 2, 7, 8, 9, 18, 19));
 }
 
 // A stride that is smaller than what a layer touches.
