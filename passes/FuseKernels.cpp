@@ -166,6 +166,49 @@ struct FuseInputGrads : OpRewritePattern<AddOp> {
   }
 };
 
+/// add(add(r, a), b), input gradients a and b of one group -> add(r, add(a,
+/// b)), which the pattern above takes: what is read elsewhere, too, comes first
+/// in the sum.
+struct JoinInputGrads : OpRewritePattern<AddOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  static LinearInputGradOp gradientOf(Value value) {
+    auto grad = value.getDefiningOp<LinearInputGradOp>();
+    return grad && grad.getGroup() && !grad.getOnto() && value.hasOneUse()
+               ? grad
+               : LinearInputGradOp();
+  }
+
+  LogicalResult matchAndRewrite(AddOp outer,
+                                PatternRewriter &rewriter) const override {
+    for (bool swap : {false, true}) {
+      Value sum = swap ? outer.getRhs() : outer.getLhs();
+      Value addend = swap ? outer.getLhs() : outer.getRhs();
+      auto inner = sum.getDefiningOp<AddOp>();
+      auto b = gradientOf(addend);
+      if (!inner || !sum.hasOneUse() || !b) {
+        continue;
+      }
+      for (bool turned : {false, true}) {
+        Value rest = turned ? inner.getRhs() : inner.getLhs();
+        auto a = gradientOf(turned ? inner.getLhs() : inner.getRhs());
+        auto other = gradientOf(rest);
+        if (!a || a.getGroupAttr() != b.getGroupAttr() ||
+            (other && other.getGroupAttr() == b.getGroupAttr())) {
+          continue;
+        }
+        auto joint =
+            AddOp::create(rewriter, outer.getLoc(), outer.getResult().getType(),
+                          a.getGradX(), b.getGradX());
+        rewriter.replaceOpWithNewOp<AddOp>(outer, outer.getResult().getType(),
+                                           rest, joint);
+        return success();
+      }
+    }
+    return rewriter.notifyMatchFailure(outer, "no gradients of one group");
+  }
+};
+
 /// Weight gradients of one group -> one, at the last of them.
 struct FuseWeightGrads : OpRewritePattern<LinearWeightGradOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -244,7 +287,8 @@ struct FuseKernelsPass : mega::impl::FuseKernelsBase<FuseKernelsPass> {
     // Groups first: once an input gradient accumulates onto something it can
     // not be joined any more.
     RewritePatternSet groups(&getContext());
-    groups.add<FuseGroup, FuseInputGrads, FuseWeightGrads>(&getContext());
+    groups.add<FuseGroup, FuseInputGrads, JoinInputGrads, FuseWeightGrads>(
+        &getContext());
     RewritePatternSet others(&getContext());
     others
         .add<FuseBiasGelu, FuseAddLayerNorm, FuseAddRmsNorm,

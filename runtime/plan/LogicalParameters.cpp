@@ -176,7 +176,8 @@ std::vector<LogicalParameter> logicalParameters(const plan::Plan &plan,
       LogicalParameter one;
       one.weight = instanceOf(*parameter.weight(), instance);
       one.gradient = instanceOf(*parameter.gradient(), instance);
-      // Weights may have no cells: a stack that computes with copies reads them.
+      // Weights may have no cells: a stack that computes with copies reads
+      // them.
       if (sample.isLeftOut(one.gradient.region, one.gradient.offset)) {
         continue;
       }

@@ -92,3 +92,21 @@ tfm.function @a_linear_adds_onto_the_residual(%g: !x, %r: !x, %w: tensor<8x8xf32
   %y = tfm.add %r, %gx : !x
   tfm.return %y : !x
 }
+
+// What the block reads elsewhere, too, comes first in the sum: the gradients of
+// a group find each other behind it.
+// CHECK-LABEL: tfm.function @rest_first.backward
+// CHECK: tfm.linear_input_grad(%arg3, %arg2, %arg1), (%u, %w, %v) onto %arg0 group(0)
+// CHECK-NOT: tfm.add
+tfm.function @rest_first.backward(%r: !x, %a: !x, %b: !x, %c: !x) -> !x attributes {block = "rest_first"} {
+  %v = tfm.param "v" init(ones) : tensor<8x8xf32>
+  %w = tfm.param "w" init(ones) : tensor<8x8xf32>
+  %u = tfm.param "u" init(ones) : tensor<8x8xf32>
+  %ga = tfm.linear_input_grad(%a), (%v) group(0) : (!x, tensor<8x8xf32>) -> !x
+  %ra = tfm.add %r, %ga : !x
+  %gb = tfm.linear_input_grad(%b), (%w) group(0) : (!x, tensor<8x8xf32>) -> !x
+  %rab = tfm.add %ra, %gb : !x
+  %gc = tfm.linear_input_grad(%c), (%u) group(0) : (!x, tensor<8x8xf32>) -> !x
+  %s = tfm.add %rab, %gc : !x
+  tfm.return %s : !x
+}
