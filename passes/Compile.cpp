@@ -151,6 +151,7 @@ public:
     if (failed(whole)) {
       return failure;
     }
+    MEGA_RETURN_IF_ERROR(stages.verify(*whole));
     whole->options = request.flags;
     whole->source = source;
     return std::move(*whole);

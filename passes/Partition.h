@@ -33,12 +33,6 @@ struct PartitionUnit {
   char kind;
 };
 
-/// Where a part runs.
-struct PartPlace {
-  int64_t stage;
-  int64_t chunk;
-};
-
 /// In order, as in `1 embedding, 3 layers, 1 head`.
 std::string describe(std::span<const PartitionUnit> units);
 
@@ -63,17 +57,6 @@ StatusOr<std::vector<int64_t>> balance(std::span<const PartitionUnit> units,
 StatusOr<std::vector<int64_t>> parseStages(std::string_view text,
                                            std::span<const PartitionUnit> units,
                                            int64_t parts);
-
-/// For people, one line for each part:
-///
-///   stage 0  E 3L  layers 0-2
-///   stage 1  4L    layers 3-6
-///
-/// with `chunk 1` after the stage if any stage has several. `places` has one
-/// entry for each part.
-std::string stageMap(std::span<const PartitionUnit> units,
-                     std::span<const int64_t> begin,
-                     std::span<const PartPlace> places);
 
 } // namespace mega
 

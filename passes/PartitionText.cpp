@@ -45,24 +45,6 @@ std::vector<Run> runsOf(std::span<const PartitionUnit> units) {
   return runs;
 }
 
-/// As parseStages reads it: `E 3L`.
-std::string partText(const std::vector<Run> &runs) {
-  std::string out;
-  for (const Run &run : runs) {
-    out += out.empty() ? "" : " ";
-    out += run.count == 1 ? std::string(1, run.kind)
-                          : fmt::format("{}{}", run.count, run.kind);
-  }
-  return out;
-}
-
-/// `layers 3-6`; nothing for none.
-std::string layerRange(int64_t first, int64_t count) {
-  return count == 0   ? ""
-         : count == 1 ? fmt::format("layer {}", first)
-                      : fmt::format("layers {}-{}", first, first + count - 1);
-}
-
 } // namespace
 
 std::string describe(std::span<const PartitionUnit> units) {
@@ -189,41 +171,6 @@ StatusOr<std::vector<int64_t>> parseStages(std::string_view text,
                      describe(units.subspan(begin.back())));
   }
   return begin;
-}
-
-std::string stageMap(std::span<const PartitionUnit> units,
-                     std::span<const int64_t> begin,
-                     std::span<const PartPlace> places) {
-  const bool chunks =
-      std::any_of(places.begin(), places.end(),
-                  [](const PartPlace &place) { return place.chunk > 0; });
-  std::vector<std::array<std::string, 3>> rows;
-  std::array<size_t, 2> widths = {};
-  int64_t layer = 0;
-  for (size_t part = 0; part < places.size(); ++part) {
-    const std::vector<Run> runs =
-        runsOf(units.subspan(begin[part], begin[part + 1] - begin[part]));
-    int64_t layers = 0;
-    for (const Run &run : runs) {
-      layers += run.kind == 'L' ? run.count : 0;
-    }
-    std::string where = fmt::format("stage {}", places[part].stage);
-    if (chunks) {
-      where += fmt::format(" chunk {}", places[part].chunk);
-    }
-    rows.push_back({where, partText(runs), layerRange(layer, layers)});
-    layer += layers;
-    for (size_t i = 0; i < widths.size(); ++i) {
-      widths[i] = std::max(widths[i], rows.back()[i].size());
-    }
-  }
-  std::string out;
-  for (const auto &[where, held, layers] : rows) {
-    const std::string line = fmt::format("{:<{}}  {:<{}}  {}", where, widths[0],
-                                         held, widths[1], layers);
-    out += line.substr(0, line.find_last_not_of(' ') + 1) + '\n';
-  }
-  return out;
 }
 
 } // namespace mega

@@ -11,6 +11,7 @@
 
 #include "passes/Passes.h"
 #include "passes/Pipeline.h"
+#include "passes/Placement.h"
 #include "runtime/plan/Plan.h"
 
 #include <functional>
@@ -30,6 +31,10 @@ public:
   mlir::FailureOr<plan::PlanT>
   assemble(const std::function<mlir::FailureOr<plan::PlanT>(int64_t stage)>
                &compileStage) const;
+  /// Every application is on one stage, in order (Placement.h).
+  Status verify(const plan::PlanT &whole) const {
+    return verifyPlacement(whole, blocks);
+  }
 
 private:
   /// Equal for stages of one kind.

@@ -216,20 +216,3 @@ TEST(ParseStages, SaysWhatIsNoPart) {
   expect("E 3L | ", "part 1 is empty");
   expect("", "part 0 is empty");
 }
-
-TEST(StageMap, IsOneLineForEachPart) {
-  const Units units = model(8);
-  const Begin begin = {0, 4, 8, 9, 10};
-  EXPECT_EQ(stageMap(units, begin,
-                     std::vector<PartPlace>{{0, 0}, {1, 0}, {2, 0}, {3, 0}}),
-            "stage 0  E 3L  layers 0-2\n"
-            "stage 1  4L    layers 3-6\n"
-            "stage 2  L     layer 7\n"
-            "stage 3  H\n");
-  EXPECT_EQ(stageMap(units, begin,
-                     std::vector<PartPlace>{{0, 0}, {1, 0}, {1, 1}, {0, 1}}),
-            "stage 0 chunk 0  E 3L  layers 0-2\n"
-            "stage 1 chunk 0  4L    layers 3-6\n"
-            "stage 1 chunk 1  L     layer 7\n"
-            "stage 0 chunk 1  H\n");
-}
