@@ -1,6 +1,5 @@
 #include "passes/Placement.h"
 
-
 #include <map>
 #include <set>
 

@@ -73,9 +73,10 @@ TEST(Placement, OnceAndInOrder) {
 TEST(Placement, AnApplicationIsOnNoStage) {
   plan::PlanT whole = twoStages();
   whole.stages[0]->programs[0]->calls[1].mutate_count(1);
-  EXPECT_THAT(verifyPlacement(whole, kBlocks).message(),
-              HasSubstr("stage 1: train.forward: it runs application 3 of block "
-                        "layer, expected 2 of block layer"));
+  EXPECT_THAT(
+      verifyPlacement(whole, kBlocks).message(),
+      HasSubstr("stage 1: train.forward: it runs application 3 of block "
+                "layer, expected 2 of block layer"));
 }
 
 TEST(Placement, AnApplicationIsOnTwoStages) {
@@ -96,12 +97,13 @@ TEST(Placement, BackwardInTheOrderOfTheForward) {
 }
 
 TEST(Placement, AnotherBlock) {
-  EXPECT_THAT(verifyPlacement(twoStages(), std::vector<std::string>{
-                                               "embed", "layer", "other",
+  EXPECT_THAT(
+      verifyPlacement(twoStages(),
+                      std::vector<std::string>{"embed", "layer", "other",
                                                "layer", "layer", "head"})
-                  .message(),
-              HasSubstr("application 2 of block layer, expected 2 of block "
-                        "other"));
+          .message(),
+      HasSubstr("application 2 of block layer, expected 2 of block "
+                "other"));
 }
 
 TEST(Placement, TheLastIsMissing) {
