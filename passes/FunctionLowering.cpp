@@ -218,23 +218,19 @@ void FunctionLowering::useSaved(ArrayRef<BlockArgument> arguments) {
   }
   for (const auto &[buffer, members] : byBuffer) {
     const FrameSlot &first = savedBefore[members.front()];
-    const int64_t offset = first.bufferOffset;
-    const BufferType plain = first.type.plain();
-    int packed = -1;
+    StateAddress address{"saved", first.offset, 0};
     if (members.size() > 1) {
-      packed = buffers.addPackedRoot(plain.rows(), plain.rowStride,
-                                     byteSize(plain.type));
+      address.offset = first.bufferOffset;
+      const BufferType plain = first.type.plain();
+      const int packed = buffers.addPackedRoot(plain.rows(), plain.rowStride,
+                                               byteSize(plain.type));
       for (size_t index : members) {
-        const int number = dataOf(arguments[index]);
-        buffers.place(number, packed,
-                      (savedBefore[index].offset - offset) /
+        buffers.place(dataOf(arguments[index]), packed,
+                      (savedBefore[index].offset - first.bufferOffset) /
                           byteSize(plain.type));
-        dataTypes[number] = savedBefore[index].type;
       }
     }
     for (size_t index : members) {
-      const StateAddress address{"saved", packed < 0 ? first.offset : offset,
-                                 0};
       useState(arguments[index], address);
       dataTypes[dataOf(arguments[index])] = savedBefore[index].type;
     }
@@ -742,12 +738,17 @@ int64_t FunctionLowering::overSaved(int64_t launch, int root) {
     ++written;
   }
   if (!under || written != buffers.root(root).members.size() ||
-      bytesOf(*under) != bytesOf(root) || launchesOf(*under).second != launch ||
-      llvm::any_of(slotsOfRoot.at(*under),
-                   [&](size_t slot) { return isReadByWeight(slot); })) {
+      launchesOf(*under).second != launch) {
     return -1;
   }
-  return savedBefore[slotsOfRoot.at(*under).front()].bufferOffset;
+  const SmallVector<size_t> &slots = slotsOfRoot.at(*under);
+  // All of the buffer, not one value's columns of it.
+  const FrameSlot &first = savedBefore[slots.front()];
+  return first.bufferBytes == bytesOf(root) &&
+                 llvm::none_of(
+                     slots, [&](size_t slot) { return isReadByWeight(slot); })
+             ? first.bufferOffset
+             : -1;
 }
 
 /// A forward saves side by side. A backward saves where it has read for the

@@ -138,17 +138,24 @@ struct FuseGroup : OpRewritePattern<LinearOp> {
   }
 };
 
+/// The input gradient of a member of a group that `value` is, if nothing else
+/// reads it and it adds to nothing yet.
+LinearInputGradOp memberGradient(Value value) {
+  auto grad = value.getDefiningOp<LinearInputGradOp>();
+  return grad && grad.getGroup() && !grad.getOnto() && value.hasOneUse()
+             ? grad
+             : LinearInputGradOp();
+}
+
 /// add(a, b), input gradients of one group -> one with the operands of both.
 struct FuseInputGrads : OpRewritePattern<AddOp> {
   using OpRewritePattern::OpRewritePattern;
 
   LogicalResult matchAndRewrite(AddOp add,
                                 PatternRewriter &rewriter) const override {
-    auto a = add.getLhs().getDefiningOp<LinearInputGradOp>();
-    auto b = add.getRhs().getDefiningOp<LinearInputGradOp>();
-    if (!a || !b || !a.getGroup() || a.getGroupAttr() != b.getGroupAttr() ||
-        a.getOnto() || b.getOnto() || !a.getGradX().hasOneUse() ||
-        !b.getGradX().hasOneUse()) {
+    auto a = memberGradient(add.getLhs());
+    auto b = memberGradient(add.getRhs());
+    if (!a || !b || a.getGroupAttr() != b.getGroupAttr()) {
       return rewriter.notifyMatchFailure(add, "no two gradients of one group");
     }
     // In the order of the weights in memory, which is that of the forward: the
@@ -172,27 +179,20 @@ struct FuseInputGrads : OpRewritePattern<AddOp> {
 struct JoinInputGrads : OpRewritePattern<AddOp> {
   using OpRewritePattern::OpRewritePattern;
 
-  static LinearInputGradOp gradientOf(Value value) {
-    auto grad = value.getDefiningOp<LinearInputGradOp>();
-    return grad && grad.getGroup() && !grad.getOnto() && value.hasOneUse()
-               ? grad
-               : LinearInputGradOp();
-  }
-
   LogicalResult matchAndRewrite(AddOp outer,
                                 PatternRewriter &rewriter) const override {
     for (bool swap : {false, true}) {
       Value sum = swap ? outer.getRhs() : outer.getLhs();
       Value addend = swap ? outer.getLhs() : outer.getRhs();
       auto inner = sum.getDefiningOp<AddOp>();
-      auto b = gradientOf(addend);
+      auto b = memberGradient(addend);
       if (!inner || !sum.hasOneUse() || !b) {
         continue;
       }
       for (bool turned : {false, true}) {
         Value rest = turned ? inner.getRhs() : inner.getLhs();
-        auto a = gradientOf(turned ? inner.getLhs() : inner.getRhs());
-        auto other = gradientOf(rest);
+        auto a = memberGradient(turned ? inner.getLhs() : inner.getRhs());
+        auto other = memberGradient(rest);
         if (!a || a.getGroupAttr() != b.getGroupAttr() ||
             (other && other.getGroupAttr() == b.getGroupAttr())) {
           continue;

@@ -1,5 +1,4 @@
-//===- CheckConversionKernels.cpp - Conversions, transfers
-//-----------------===//
+//===- CheckConversionKernels.cpp - Conversions and transfers -------------===//
 #include "runtime/plan/KernelChecks.h"
 #include "runtime/plan/KernelExpect.h"
 #include "runtime/plan/Layout.h"

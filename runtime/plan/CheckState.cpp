@@ -6,9 +6,9 @@
 #include "runtime/plan/TensorPiece.h"
 
 #include <fmt/ranges.h>
-#include <xxhash.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 namespace mega {
@@ -137,31 +137,6 @@ Status checkScalar(const plan::Plan &plan, const plan::Buffer *buffer,
 
 } // namespace
 
-/// No name stands twice.
-static Status checkNames(const plan::Plan &plan) {
-  std::vector<uint64_t> hashes;
-  const auto forEach = [&](auto visit) {
-    for (uint32_t i = 0; i < length(plan.parameters()); ++i) {
-      forEachName(*plan.parameters()->Get(i), visit);
-    }
-  };
-  forEach([&](std::string_view name) {
-    hashes.push_back(XXH3_64bits(name.data(), name.size()));
-  });
-  std::ranges::sort(hashes);
-  const auto twice = std::ranges::adjacent_find(hashes);
-  std::string found;
-  if (twice != hashes.end()) {
-    forEach([&](std::string_view name) {
-      if (XXH3_64bits(name.data(), name.size()) == *twice) {
-        found = name;
-      }
-    });
-  }
-  return found.empty() ? Status::ok()
-                       : badInput("two parameters are called {}", found);
-}
-
 Status checkParameters(const plan::Plan &plan) {
   uint64_t expanded = 0;
   __int128 numbers = 0;
@@ -183,7 +158,11 @@ Status checkParameters(const plan::Plan &plan) {
     return badInput("parameter_count is {}, the parameters have {} elements",
                     plan.parameter_count(), static_cast<int64_t>(numbers));
   }
-  return checkNames(plan);
+  const std::array tables = {&plan};
+  const auto repeated = repeatedNames(tables);
+  return repeated.empty() ? Status::ok()
+                          : badInput("two parameters are called {}",
+                                     repeated.begin()->first);
 }
 
 Status checkInputs(const plan::Plan &plan) {

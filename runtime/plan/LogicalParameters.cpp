@@ -4,7 +4,11 @@
 #include "runtime/plan/Kernels.h"
 #include "runtime/plan/PlanLayouts.h"
 
+#include <xxhash.h>
+
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <tuple>
 
 namespace mega {
@@ -89,13 +93,63 @@ Place placeOf(const plan::Program &program, const plan::Call &call,
                                frame * buffer.per_frame()};
 }
 
-std::string logicalName(const plan::Parameter &parameter, uint32_t k) {
-  if (text(parameter.prefix()).empty()) {
-    return std::string(text(parameter.name()));
+/// Makes `name` that of the `k`-th, in the memory it has.
+static void writeName(const plan::Parameter &parameter, uint32_t k,
+                      std::string &name) {
+  name = text(parameter.prefix());
+  if (!name.empty()) {
+    std::array<char, 10> digits{};
+    const auto [end, error] =
+        std::to_chars(digits.data(), digits.data() + digits.size(),
+                      parameter.first_index() + k * parameter.index_step());
+    name += '.';
+    name.append(digits.data(), end);
+    name += '.';
   }
-  return fmt::format("{}.{}.{}", text(parameter.prefix()),
-                     parameter.first_index() + k * parameter.index_step(),
-                     text(parameter.name()));
+  name += text(parameter.name());
+}
+
+std::string logicalName(const plan::Parameter &parameter, uint32_t k) {
+  std::string name;
+  writeName(parameter, k, name);
+  return name;
+}
+
+std::map<std::string, std::set<size_t>>
+repeatedNames(std::span<const plan::Plan *const> plans) {
+  const auto forEach = [&](auto visit) {
+    std::string name;
+    for (size_t p = 0; p < plans.size(); ++p) {
+      for (uint32_t i = 0; plans[p] && i < length(plans[p]->parameters());
+           ++i) {
+        const plan::Parameter &parameter = *plans[p]->parameters()->Get(i);
+        for (uint32_t k = 0; k < parameter.count(); ++k) {
+          writeName(parameter, k, name);
+          visit(XXH3_64bits(name.data(), name.size()), name, p);
+        }
+      }
+    }
+  };
+  std::vector<uint64_t> hashes;
+  forEach([&](uint64_t hash, const std::string &, size_t) {
+    hashes.push_back(hash);
+  });
+  std::ranges::sort(hashes);
+  std::set<uint64_t> twice;
+  for (size_t i = 1; i < hashes.size(); ++i) {
+    if (hashes[i] == hashes[i - 1]) {
+      twice.insert(hashes[i]);
+    }
+  }
+  std::map<std::string, std::set<size_t>> places;
+  if (!twice.empty()) {
+    forEach([&](uint64_t hash, const std::string &name, size_t p) {
+      if (twice.contains(hash)) {
+        places[name].insert(p);
+      }
+    });
+  }
+  return places;
 }
 
 std::vector<OptimizerRange> optimizerRanges(const plan::Plan &plan) {

@@ -15,11 +15,11 @@
 #include "runtime/plan/Status.h"
 #include "runtime/plan/TensorPiece.h"
 
-#include <array>
-#include <charconv>
+#include <map>
 #include <optional>
+#include <set>
+#include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace mega {
@@ -58,31 +58,10 @@ struct LogicalParameter {
 /// Name of the `k`-th of the parameters that `parameter` stands for.
 std::string logicalName(const plan::Parameter &parameter, uint32_t k);
 
-/// visit(name) for all that `parameter` stands for, without making strings:
-/// what looks at every name of a deep model has to be quick.
-template <typename Visit>
-void forEachName(const plan::Parameter &parameter, Visit visit) {
-  const std::string_view prefix = text(parameter.prefix());
-  if (prefix.empty()) {
-    visit(text(parameter.name()));
-    return;
-  }
-  std::string name(prefix);
-  name += '.';
-  const size_t start = name.size();
-  for (uint32_t k = 0; k < parameter.count(); ++k) {
-    constexpr size_t kDigits = 10;
-    std::array<char, kDigits> digits{};
-    const auto [end, error] =
-        std::to_chars(digits.data(), digits.data() + kDigits,
-                      parameter.first_index() + k * parameter.index_step());
-    name.resize(start);
-    name.append(digits.data(), end);
-    name += '.';
-    name += text(parameter.name());
-    visit(std::string_view(name));
-  }
-}
+/// Names that occur more than once in the tables of `plans` (null: no table),
+/// and in which of them. Quick: it looks at every name of a deep model.
+std::map<std::string, std::set<size_t>>
+repeatedNames(std::span<const plan::Plan *const> plans);
 
 /// All parameters of a checked plan, in the plan's order.
 std::vector<LogicalParameter> logicalParameters(const plan::Plan &plan);

@@ -46,7 +46,6 @@ public:
                                plan::ActionKind kind) const;
   /// Whether a byte of a region is that of a run that is left out.
   bool isLeftOut(uint32_t region, int64_t byte) const;
-  bool leavesOut() const { return !cells.empty(); }
 
 private:
   friend class SampleBuilder;

@@ -9,9 +9,6 @@
 #include "runtime/plan/StepExecution.h"
 #include "runtime/plan/Verifier.h"
 
-#include <xxhash.h>
-
-#include <algorithm>
 #include <map>
 #include <set>
 #include <tuple>
@@ -81,58 +78,22 @@ StatusOr<Summed> summedOf(const VerifierContext &context,
   return summed;
 }
 
-/// Parameters that more than one of the stages that train has, and the stages.
-std::map<std::string, std::set<size_t>>
-sharedParameters(const std::vector<VerifierContext> &stages, uint32_t e) {
-  std::vector<std::pair<uint64_t, size_t>> holders;
-  const auto forEach = [&](auto visit) {
-    for (size_t s = 0; s < stages.size(); ++s) {
-      const plan::Plan &plan = stages[s].plan;
-      if (!isTraining(stages[s], *plan.entry_points()->Get(e))) {
-        continue;
-      }
-      for (uint32_t i = 0; i < length(plan.parameters()); ++i) {
-        forEachName(*plan.parameters()->Get(i), [&](std::string_view name) {
-          visit(XXH3_64bits(name.data(), name.size()), name, s);
-        });
-      }
-    }
-  };
-  forEach([&](uint64_t hash, std::string_view, size_t s) {
-    holders.emplace_back(hash, s);
-  });
-  std::ranges::sort(holders);
-  std::set<uint64_t> twice;
-  for (size_t i = 1; i < holders.size(); ++i) {
-    if (holders[i].first == holders[i - 1].first) {
-      twice.insert(holders[i].first);
-    }
-  }
-  std::map<std::string, std::set<size_t>> shared;
-  if (!twice.empty()) {
-    forEach([&](uint64_t hash, std::string_view name, size_t s) {
-      if (twice.contains(hash)) {
-        shared[std::string(name)].insert(s);
-      }
-    });
-  }
-  return shared;
-}
-
 } // namespace
 
 Status verifyTies(const std::vector<VerifierContext> &stages, uint32_t e) {
   std::vector<Summed> summed;
+  std::vector<const plan::Plan *> trained;
   for (size_t s = 0; s < stages.size(); ++s) {
     const plan::EntryPoint &entry = *stages[s].plan.entry_points()->Get(e);
     MEGA_ASSIGN_OR_RETURN(Summed own, summedOf(stages[s], entry));
     summed.push_back(std::move(own));
+    trained.push_back(isTraining(stages[s], entry) ? &stages[s].plan : nullptr);
   }
   if (summed.front() != summed.back()) {
     return badInput("the first and the last stage sum other gradients, or in "
                     "another order");
   }
-  const auto shared = sharedParameters(stages, e);
+  const auto shared = repeatedNames(trained);
   const std::set<size_t> ends = {0, stages.size() - 1};
   for (const auto &[name, on] : shared) {
     if (on != ends) {
