@@ -121,9 +121,9 @@ struct Bench {
 
   void attention(int64_t batch, int64_t s, int64_t heads, int64_t dim,
                  bool causal, double dropout, double softcap,
-                 int64_t document = 0) {
+                 int64_t document = 0, bool ring = false) {
     std::vector<Buffer> buffers;
-    buffers.reserve(32);
+    buffers.reserve(64);
     // Rows of documents, if `document` is not 0.
     const int64_t length = document == 0 ? s : document;
     const double pairs = 1.0 * batch * heads * (s / length) *
@@ -131,7 +131,7 @@ struct Bench {
     std::vector<int32_t> positions, segments;
     for (int64_t row = 0; row < batch * s; ++row) {
       positions.push_back(static_cast<int32_t>(row % length));
-      segments.push_back(static_cast<int32_t>(row % s / length));
+      segments.push_back(static_cast<int32_t>(row % s / length * length));
     }
     const BufferType ids(DataType::I32, {batch, s});
     const View p(ids, positions.data()), g(ids, segments.data());
@@ -140,7 +140,8 @@ struct Bench {
         std::to_string(heads) + " D" + std::to_string(dim) +
         (causal ? " causal" : "") + (dropout > 0 ? " dropout" : "") +
         (softcap > 0 ? " softcap" : "") +
-        (document > 0 ? " documents of " + std::to_string(document) : "");
+        (document > 0 ? " documents of " + std::to_string(document) : "") +
+        (ring ? ", ring of one" : "");
     std::vector<Call> forward, backward;
     for (DataType type : kTypes) {
       std::vector<View> x;
@@ -162,6 +163,33 @@ struct Bench {
       const View &lse = statistics[0], &delta = statistics[1];
       const std::vector<int64_t> integers = {causal, 0, 1, 0};
       const std::vector<double> floats = {0.125, dropout, softcap};
+      if (ring) {
+        std::vector<int64_t> all = {0, 0};
+        all.insert(all.end(), integers.begin(), integers.end());
+        const View none =
+            buffers.emplace_back(std::initializer_list<int64_t>{1}, type)
+                .view();
+        const View sums =
+            buffers
+                .emplace_back(std::initializer_list<int64_t>{ringSums(x[0])},
+                              DataType::F32)
+                .view();
+        const View gradSums =
+            buffers
+                .emplace_back(
+                    std::initializer_list<int64_t>{ringGradSums(x[0], x[1], 1)},
+                    DataType::F32)
+                .view();
+        forward.push_back(
+            call(Kernel::RingAttention,
+                 {x[0], x[1], x[2], p, g, p, g, x[3], lse, none, sums}, all,
+                 floats));
+        backward.push_back(call(Kernel::RingAttentionGrad,
+                                {x[4], x[0], x[1], x[2], p, g, p, g, x[3], lse,
+                                 x[5], x[6], x[7], none, gradSums},
+                                all, floats));
+        continue;
+      }
       if (document > 0) {
         forward.push_back(call(Kernel::PackedAttention,
                                {x[0], x[1], x[2], p, g, p, g, x[3], lse},
@@ -303,6 +331,8 @@ int main(int argc, char **argv) {
     for (int64_t document : {2048, 512, 128, 100}) {
       bench.attention(1, 2048, 4, 64, true, 0, 0, document);
     }
+    bench.attention(1, 2048, 4, 64, true, 0.1, 0, 2048);
+    bench.attention(1, 2048, 4, 64, true, 0, 0, 2048, true);
   }
   if (wanted("head")) {
     bench.head(1024, 256, 8192);

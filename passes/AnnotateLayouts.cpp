@@ -36,9 +36,9 @@ struct AnnotateLayoutsPass
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    if (tp < 1 || dp < 1) {
-      module.emitError() << "--tp " << int64_t{tp} << " and --dp "
-                         << int64_t{dp} << " must be positive";
+    if (tp < 1 || cp < 1 || dp < 1) {
+      module.emitError() << "--tp " << int64_t{tp} << ", --cp " << int64_t{cp}
+                         << " and --dp " << int64_t{dp} << " must be positive";
       return signalPassFailure();
     }
     if (failed(chooseMesh(module))) {
@@ -93,6 +93,7 @@ struct AnnotateLayoutsPass
     const auto size = [&](mega::Axis axis) -> int64_t & {
       return mesh.sizes[static_cast<size_t>(axis)];
     };
+    size(mega::Axis::Cp) = cp;
     size(mega::Axis::Dp) = dp;
     size(mega::Axis::Pp) = pp;
     if (major == tp || major == 1) {

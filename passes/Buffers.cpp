@@ -86,6 +86,9 @@ bool Buffers::place(int index, int target, int64_t column) {
   }
   for (int moving : from.members) {
     Data moved = data(moving);
+    if (moved.contiguous && from.rowSize != to.rowSize) {
+      return false;
+    }
     moved.column += column;
     for (int member : to.members) {
       if (conflict(moved, moving, data(member), member)) {

@@ -33,6 +33,9 @@ public:
     int64_t lastUse = kBefore;
     /// Kept in the block's saved frame: its root must not be fixed.
     bool saved = false;
+    /// Some launch needs rows that follow each other: the root has no more in
+    /// them.
+    bool contiguous = false;
   };
   struct Root {
     /// Rows, row length and element size; equal in all data of the root.

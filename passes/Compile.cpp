@@ -1,6 +1,7 @@
 #include "passes/Compile.h"
 
 #include "dialects/Register.h"
+#include "dialects/exec/Exec.h"
 #include "passes/Applications.h"
 #include "passes/EmitPlan.h"
 #include "passes/StagePlans.h"
@@ -163,7 +164,11 @@ private:
     if (options.sequence == 0) {
       // BindShapes took the model's own; every input has it.
       auto input = *module.getOps<exec::InputOp>().begin();
-      options.sequence = cast<exec::BufferType>(input.getType()).getShape()[1];
+      const auto type = cast<exec::BufferType>(input.getType());
+      const Layout layout =
+          type.getLayout() ? type.getLayout().getLayout() : Layout();
+      options.sequence =
+          type.getShape()[1] * layout.shards(1, dist::meshOf(module));
     }
     auto plan = emitPlan(module, options, flags, text);
     if (failed(plan)) {

@@ -5,6 +5,7 @@
 #include "dialects/pipe/Pipe.h"
 #include "dialects/tfm/Tfm.h"
 #include "runtime/plan/DataInputs.h"
+#include "runtime/plan/SequenceOrder.h"
 
 #include "llvm/ADT/StringMap.h"
 
@@ -115,7 +116,12 @@ uint8_t PlanEmitter::layout(dist::LayoutAttr attr) {
     return number;
   }
   layouts.push_back(layout);
+  constexpr uint8_t kReserved[3] = {};
   plan::LayoutDimension dims[Layout::kMaxRank];
+  uint8_t zigzag = 0;
+  for (auto [d, dim] : llvm::enumerate(layout.dims)) {
+    zigzag |= static_cast<uint8_t>(dim.zigzag ? 1U << d : 0U);
+  }
   for (auto [dim, entry] : llvm::zip(layout.dims, dims)) {
     entry.mutate_padded(dim.padded);
     entry.mutate_count(dim.count);
@@ -128,7 +134,8 @@ uint8_t PlanEmitter::layout(dist::LayoutAttr attr) {
   out.layouts.emplace_back(
       flatbuffers::span<const plan::LayoutDimension, Layout::kMaxRank>(dims),
       layout.rank, layout.replicated, layout.partial,
-      static_cast<uint8_t>(layout.reduction), 0);
+      static_cast<uint8_t>(layout.reduction), zigzag,
+      flatbuffers::span<const uint8_t, 3>(kReserved));
   return number;
 }
 
@@ -187,10 +194,13 @@ LogicalResult PlanEmitter::functionBuffer(exec::FunctionOp function,
     result = buffer(type, plan::Space::Region, state.getRegion(),
                     static_cast<int64_t>(state.getOffset()));
     result.mutate_per_instance(static_cast<int64_t>(state.getPerInstance()));
-    if (state.getAxis()) {
-      result.mutate_axis(static_cast<uint8_t>(*state.getAxis()));
-      result.mutate_per_coordinate(
-          static_cast<int64_t>(*state.getPerCoordinate()));
+    if (const auto axes = state.getAxes()) {
+      uint8_t mask = 0;
+      for (int32_t axis : *axes) {
+        mask |= bit(static_cast<mega::Axis>(axis));
+      }
+      result.mutate_axes(mask);
+      result.mutate_per_piece(static_cast<int64_t>(*state.getPerPiece()));
     }
     return success();
   }
@@ -438,6 +448,15 @@ void PlanEmitter::emitInputs() {
                static_cast<int64_t>(*input.getOffset())));
     result->buffer->mutate_per_micro_batch(type.bytes());
     if (isTokenInput(result->name)) {
+      const Layout layout =
+          type.getLayout() ? type.getLayout().getLayout() : Layout();
+      if (layout.shardedDim(mega::Axis::Cp) >= 0) {
+        const SequenceOrder order = layout.dims[1].zigzag
+                                        ? SequenceOrder::Zigzag
+                                    : out.packed ? SequenceOrder::Balanced
+                                                 : SequenceOrder::Contiguous;
+        out.sequence_order = static_cast<uint8_t>(order);
+      }
       out.vocabulary =
           std::max(out.vocabulary, static_cast<uint32_t>(result->limit));
     }
@@ -518,6 +537,7 @@ FailureOr<plan::PlanT> mega::emitPlan(ModuleOp module,
   out.micro_batch_size = static_cast<uint32_t>(options.microBatch);
   out.global_batch_size = static_cast<uint32_t>(options.globalBatch());
   out.sequence_length = static_cast<uint32_t>(options.sequence);
+  out.packed = module->hasAttr(tfm::kPackedAttrName);
   out.reserve_bytes = kReserveBytes;
   if (failed(PlanEmitter(module, out).emit())) {
     return failure();

@@ -211,15 +211,16 @@ struct EmitSchedulePass : mega::impl::EmitScheduleBase<EmitSchedulePass> {
     return term.getSum().getDefiningOp<tfm::ElsewhereOp>() != nullptr;
   }
 
-  /// Adds up the loss sums of all replicas, for the report; false if one rank
-  /// has them all.
+  /// Adds up the loss sums of all replicas, for the report, on the stage that
+  /// has them; false if one rank has them all.
   bool makeLossReduction(OpBuilder &builder) {
     if (getOperation().lookupSymbol("losses")) {
       return true;
     }
     SmallVector<tfm::LossTermOp> partial;
     for (auto term : terms()) {
-      if (reduced(term.getSum().getType()) != term.getSum().getType()) {
+      if (!isElsewhere(term) &&
+          reduced(term.getSum().getType()) != term.getSum().getType()) {
         partial.push_back(term);
       }
     }

@@ -139,6 +139,9 @@ private:
   /// Fixed roots: argument number or state address.
   std::map<int, int64_t> argumentRoots;
   std::map<int, StateAddress> stateRoots;
+  /// Data that were copied to lie side by side, and where they do: the next
+  /// launch that reads them so needs no copies.
+  std::map<std::vector<int>, SmallVector<int, 3>> copiesSideBySide;
   SmallVector<std::pair<int, int>> accumulations;
   SmallVector<std::pair<Value, Attribute>> gradientTargets;
   SmallVector<std::pair<Value, std::string>> records;
@@ -262,6 +265,7 @@ void FunctionLowering::launch(Kernel kernel, ArrayRef<ExecOperand> operands,
     case ExecOperand::Kind::Rows:
       for (Value value : operand.values) {
         lowered.data.push_back(dataOf(value));
+        buffers.data(lowered.data.back()).contiguous |= isConversion(kernel);
       }
       if (lowered.data.size() == 1) {
         lowered.kind = ExecOperand::Kind::Value;
@@ -420,6 +424,9 @@ void FunctionLowering::computeLifetimes() {
         buffers.defineAt(number, time);
         buffers.useAt(number, time);
       }
+      if (!worksInPlace(spec, launch.integers)) {
+        continue;
+      }
       for (int source : {spec.operands[position].inPlaceOf,
                          spec.operands[position].alsoInPlaceOf}) {
         if (source >= 0 && operand.data.size() == 1 &&
@@ -511,6 +518,13 @@ bool FunctionLowering::isSideBySide(ArrayRef<int> numbers) {
 /// Returns how many launches were inserted in front of launch `index`.
 int64_t FunctionLowering::placeSideBySide(size_t index, size_t position) {
   SmallVector<int, 3> numbers = launches[index].operands[position].data;
+  const std::vector<int> values(numbers.begin(), numbers.end());
+  if (const auto it = copiesSideBySide.find(values);
+      it != copiesSideBySide.end()) {
+    launches[index].operands[position].data = it->second;
+    computeLifetimes();
+    return 0;
+  }
   int64_t width = 0;
   for (int number : numbers) {
     width += buffers.data(number).width;
@@ -541,6 +555,9 @@ int64_t FunctionLowering::placeSideBySide(size_t index, size_t position) {
     column = next;
   }
   launches[index + before].operands[position].data = numbers;
+  if (before > 0) {
+    copiesSideBySide[values] = numbers;
+  }
   computeLifetimes();
   return before;
 }
@@ -622,6 +639,9 @@ void FunctionLowering::placeCounters() {
 void FunctionLowering::shareInPlace() {
   for (size_t index = 0; index < launches.size(); ++index) {
     const KernelSpec &spec = kernelSpec(launches[index].kernel);
+    if (!worksInPlace(spec, launches[index].integers)) {
+      continue;
+    }
     for (size_t position = 0; position < launches[index].operands.size();
          ++position) {
       const Operand &operand = launches[index].operands[position];
@@ -703,6 +723,9 @@ std::pair<int64_t, int64_t> FunctionLowering::launchesOf(int root) const {
 /// by column; -1: none.
 int FunctionLowering::savedUnder(const Launch &launch, size_t position) const {
   const OperandSpec &spec = kernelSpec(launch.kernel).operands[position];
+  if (!worksInPlace(kernelSpec(launch.kernel), launch.integers)) {
+    return -1;
+  }
   const Buffers::Data &written =
       buffers.data(launch.operands[position].data.front());
   for (int source : {spec.inPlaceOf, spec.alsoInPlaceOf}) {

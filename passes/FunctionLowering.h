@@ -20,8 +20,8 @@ struct StateAddress {
   std::string region;
   int64_t offset = 0;
   int64_t perInstance = 0;
-  /// The axis whose ranks hold pieces that follow each other.
-  std::optional<Axis> cutOver;
+  /// The axes, major to minor, whose ranks hold pieces that follow each other.
+  llvm::SmallVector<Axis, 2> cutOver;
 };
 
 /// The buffer of `type` at an address.

@@ -12,10 +12,15 @@
 //   a sum that the op is not linear in is reduced, to where the residual stream
 //   lives: invariant, or cut along the sequence.
 //
+// Over cp every value is cut along the sequence, but for the places of tokens,
+// which are whole and sliced; what attention does about the keys of other ranks
+// is decided before (ContextParallel.h).
+//
 //===----------------------------------------------------------------------===//
 #include "dialects/dist/Dist.h"
 #include "dialects/tfm/Tfm.h"
 #include "passes/Applications.h"
+#include "passes/ContextParallel.h"
 #include "passes/Passes.h"
 
 #include "mlir/IR/Builders.h"
@@ -39,11 +44,17 @@ using Role = ShardingRule::Role;
 /// One block, or the model, on one mesh.
 class Walk {
 public:
-  Walk(const Mesh &mesh, bool sequenceParallel, bool forbidImplicit)
-      : mesh(mesh), sequenceParallel(sequenceParallel),
+  Walk(const Mesh &mesh, const ContextParallel &context, bool sequenceParallel,
+       bool forbidImplicit)
+      : mesh(mesh), context(context), sequenceParallel(sequenceParallel),
         forbidImplicit(forbidImplicit) {}
 
   LogicalResult block(BlockOp block);
+  /// The type of an input that no block reads.
+  RankedTensorType inputType(RankedTensorType type) const {
+    return dist::withLayout(
+        type, dist::LayoutAttr::get(type.getContext(), boundary(type, false)));
+  }
 
 private:
   LogicalResult op(Sharded op);
@@ -54,6 +65,9 @@ private:
   LogicalResult convert(Operation *op, unsigned operand, const Layout &layout);
   LogicalResult checkAsked(Operation *op, Value value, const Layout &layout);
   LogicalResult constrain(dist::ConstrainOp op);
+  Layout boundary(RankedTensorType type, bool places) const;
+  void cutHeads();
+  LogicalResult cutSequence(AttentionOp op);
   bool isReplicated(Sharded op, mega::Axis axis);
   Layout layoutOf(Value value) {
     const dist::LayoutAttr attr = dist::layoutOf(value.getType());
@@ -62,6 +76,7 @@ private:
   Layout residual(Value value, const Layout &from, mega::Axis axis) const;
 
   Mesh mesh;
+  ContextParallel context;
   bool sequenceParallel;
   /// Only dist.constrain may move data.
   bool forbidImplicit;
@@ -72,12 +87,13 @@ private:
 };
 
 /// Those of a dimension are cut in this order.
-constexpr mega::Axis kAxes[] = {mega::Axis::TpMajor, mega::Axis::TpMinor,
-                                mega::Axis::Tp, mega::Axis::Dp};
+constexpr mega::Axis kAxes[] = {mega::Axis::Cp, mega::Axis::TpMajor,
+                                mega::Axis::TpMinor, mega::Axis::Tp,
+                                mega::Axis::Dp};
 
 /// `layout` with `axis` in `state`; a cut of a dimension of rank `rank`.
 Layout with(Layout layout, mega::Axis axis, State state, int dim = -1,
-            int rank = 0) {
+            int rank = 0, bool zigzag = false) {
   const uint8_t bit = mega::bit(axis);
   layout.replicated &= static_cast<uint8_t>(~bit);
   layout.partial &= static_cast<uint8_t>(~bit);
@@ -85,18 +101,7 @@ Layout with(Layout layout, mega::Axis axis, State state, int dim = -1,
     layout.reduction = Reduction::Sum;
   }
   if (const int old = layout.shardedDim(axis); old >= 0) {
-    Layout::Dimension &dimension = layout.dims[static_cast<size_t>(old)];
-    Layout::Dimension left;
-    left.padded = dimension.padded;
-    for (int i = 0; i < dimension.count; ++i) {
-      if (dimension.axes[static_cast<size_t>(i)] != axis) {
-        left.push(dimension.axes[static_cast<size_t>(i)]);
-      }
-    }
-    if (left.count == 0) {
-      left.padded = 0;
-    }
-    dimension = left;
+    layout.dims[static_cast<size_t>(old)].remove(axis);
     if (llvm::all_of(layout.dims, [](const auto &d) { return d.count == 0; })) {
       layout.rank = 0;
     }
@@ -113,6 +118,7 @@ Layout with(Layout layout, mega::Axis axis, State state, int dim = -1,
   case State::Shard:
     layout.rank = static_cast<uint8_t>(rank);
     layout.dims[static_cast<size_t>(dim)].push(axis);
+    layout.dims[static_cast<size_t>(dim)].zigzag |= zigzag;
     break;
   }
   return layout;
@@ -138,6 +144,10 @@ LogicalResult Walk::checkAsked(Operation *op, Value value,
   const auto change = changeBetween(from, layout);
   if (change.isOk() && (change->conversion == Conversion::Replicate ||
                         change->conversion == Conversion::AssumeInvariant)) {
+    return success();
+  }
+  // The method of context parallelism asked for what moves over cp.
+  if (change.isOk() && change->axes == std::vector{mega::Axis::Cp}) {
     return success();
   }
   InFlightDiagnostic error = op->emitError();
@@ -203,17 +213,28 @@ LogicalResult Walk::convert(Operation *op, unsigned operand,
     const auto rank = static_cast<int>(tensor(value).getRank());
     result = value;
     if (!changeBetween(layoutOf(value), layout).isOk()) {
-      for (mega::Axis axis : kAxes) {
+      const auto change = [&](mega::Axis axis) -> LogicalResult {
         Layout step = layoutOf(result);
+        const int dim = layout.shardedDim(axis);
         if (step.state(axis) == layout.state(axis) &&
-            step.shardedDim(axis) == layout.shardedDim(axis)) {
-          continue;
+            step.shardedDim(axis) == dim) {
+          return success();
         }
-        step =
-            with(step, axis, layout.state(axis), layout.shardedDim(axis), rank);
+        const bool zigzag = axis == mega::Axis::Cp && dim >= 0 &&
+                            layout.dims[static_cast<size_t>(dim)].zigzag;
+        step = with(step, axis, layout.state(axis), dim, rank, zigzag);
         result =
             dist::createConversion(builder, op->getLoc(), result, attrOf(step));
-        if (!result) {
+        return success(result != nullptr);
+      };
+      // Minor axes leave a dimension first, major ones enter it first.
+      for (mega::Axis axis : llvm::reverse(kAxes)) {
+        if (layout.state(axis) != State::Shard && failed(change(axis))) {
+          return failure();
+        }
+      }
+      for (mega::Axis axis : kAxes) {
+        if (failed(change(axis))) {
           return failure();
         }
       }
@@ -337,8 +358,14 @@ LogicalResult Walk::axis(Sharded op, const ShardingRule &whole,
       if (layout.shardedDim(axis) == static_cast<int>(dim)) {
         continue;
       }
+      // Over cp a sequence is in one order everywhere; heads have none.
+      const bool zigzag =
+          axis == mega::Axis::Cp && llvm::any_of(wanted, [](const Layout &l) {
+            const int cut = l.shardedDim(mega::Axis::Cp);
+            return cut >= 0 && l.dims[static_cast<size_t>(cut)].zigzag;
+          });
       wanted[index] = with(layout, axis, State::Shard, static_cast<int>(dim),
-                           static_cast<int>(expected.factors.size()));
+                           static_cast<int>(expected.factors.size()), zigzag);
     } else if (expected.role == Role::Inactive &&
                layout.state(axis) == State::Invariant) {
       continue;
@@ -350,10 +377,17 @@ LogicalResult Walk::axis(Sharded op, const ShardingRule &whole,
 }
 
 LogicalResult Walk::op(Sharded op) {
+  const bool attends = isa<AttentionOp>(op.getOperation());
+  if (attends && context.method == CpMethod::Ring) {
+    cast<AttentionOp>(op.getOperation()).setRing(true);
+  }
   const ShardingRule rule = op.getShardingRule();
   wanted.clear();
   for (Value operand : op->getOperands()) {
     wanted.push_back(layoutOf(operand));
+  }
+  if (attends && context.method == CpMethod::AllToAll) {
+    cutHeads();
   }
   for (mega::Axis a : kAxes) {
     if (mesh.size(a) > 1 && failed(axis(op, rule, a))) {
@@ -382,29 +416,63 @@ LogicalResult Walk::op(Sharded op) {
     result.setType(dist::withLayout(
         tensor(result), dist::LayoutAttr::get(op->getContext(), layout)));
   }
+  return attends && context.method == CpMethod::AllToAll
+             ? cutSequence(cast<AttentionOp>(op.getOperation()))
+             : success();
+}
+
+/// Queries, keys and values are to be cut by heads instead of the sequence.
+void Walk::cutHeads() {
+  for (Layout &layout : MutableArrayRef(wanted).take_front(3)) {
+    layout = with(layout, mega::Axis::Cp, State::Shard, 2, 4);
+  }
+}
+
+/// What attention makes of them goes back to the sequence.
+LogicalResult Walk::cutSequence(AttentionOp op) {
+  OpBuilder builder(op->getContext());
+  builder.setInsertionPointAfter(op);
+  Value result = op.getResult();
+  const Layout layout = with(layoutOf(result), mega::Axis::Cp, State::Shard, 1,
+                             4, context.zigzag);
+  Value back =
+      dist::createConversion(builder, op.getLoc(), result,
+                             dist::LayoutAttr::get(op->getContext(), layout));
+  if (!back) {
+    return failure();
+  }
+  result.replaceAllUsesExcept(back, back.getDefiningOp());
   return success();
 }
 
+/// What enters and leaves blocks; `places` of tokens are whole over cp.
+Layout Walk::boundary(RankedTensorType type, bool places) const {
+  Layout layout;
+  const auto rank = static_cast<int>(type.getRank());
+  if (mesh.size(mega::Axis::Dp) > 1 && rank > 0) {
+    layout = with(layout, mega::Axis::Dp, State::Shard, 0, rank);
+  }
+  if (mesh.size(mega::Axis::Cp) > 1 && rank > 1 && !places) {
+    layout =
+        with(layout, mega::Axis::Cp, State::Shard, 1, rank, context.zigzag);
+  }
+  for (mega::Axis axis : kTpAxes) {
+    if (mesh.size(axis) > 1 && sequenceParallel && rank == 3) {
+      layout = with(layout, axis, State::Shard, 1, 3);
+    }
+  }
+  return layout;
+}
+
 LogicalResult Walk::block(BlockOp block) {
-  const auto boundary = [&](RankedTensorType type) {
-    Layout layout;
-    if (mesh.size(mega::Axis::Dp) > 1 && type.getRank() > 0) {
-      layout = with(layout, mega::Axis::Dp, State::Shard, 0,
-                    static_cast<int>(type.getRank()));
-    }
-    for (mega::Axis axis : kTpAxes) {
-      if (mesh.size(axis) > 1 && sequenceParallel && type.getRank() == 3) {
-        layout = with(layout, axis, State::Shard, 1, 3);
-      }
-    }
-    return layout;
-  };
   MLIRContext *context = block.getContext();
   SmallVector<Type> arguments;
   for (BlockArgument argument : block.getBody().getArguments()) {
+    const bool places =
+        !argument.use_empty() && llvm::all_of(argument.getUses(), isPlaces);
     argument.setType(dist::withLayout(
         tensor(argument),
-        dist::LayoutAttr::get(context, boundary(tensor(argument)))));
+        dist::LayoutAttr::get(context, boundary(tensor(argument), places))));
     arguments.push_back(argument.getType());
   }
   SmallVector<Operation *> ops;
@@ -435,7 +503,7 @@ LogicalResult Walk::block(BlockOp block) {
     for (auto [index, value] : llvm::enumerate(yield.getValues())) {
       // What leaves a block is cut or invariant; a loss stays a sum over the
       // replicas, which is reduced once per step.
-      Layout wanted = boundary(tensor(value));
+      Layout wanted = boundary(tensor(value), false);
       if (tensor(value).getRank() == 0) {
         wanted = layoutOf(value);
         for (mega::Axis axis : kTpAxes) {
@@ -460,17 +528,19 @@ struct InsertCollectivesPass
   void runOnOperation() override {
     ModuleOp module = getOperation();
     const Mesh mesh = dist::meshOf(module);
-    if (failed(checkSequences(module, mesh))) {
+    FailureOr<ContextParallel> context =
+        chooseContextParallel(module, mesh, sequenceParallel, cpMethod);
+    if (failed(context) || failed(checkSequences(module, mesh))) {
       return signalPassFailure();
     }
-    Walk walk(mesh, sequenceParallel, forbidImplicit);
+    Walk walk(mesh, *context, sequenceParallel, forbidImplicit);
     for (auto block : module.getOps<BlockOp>()) {
       if (failed(walk.block(block))) {
         return signalPassFailure();
       }
     }
     for (auto model : module.getOps<ModelOp>()) {
-      if (failed(types(model, mesh))) {
+      if (failed(types(model, walk, mesh))) {
         return signalPassFailure();
       }
     }
@@ -479,7 +549,8 @@ struct InsertCollectivesPass
   /// Sequences are never padded.
   LogicalResult checkSequences(ModuleOp module, const Mesh &mesh) {
     const int64_t tp = mesh.tp();
-    if (!sequenceParallel || tp == 1) {
+    // With cp there is a check of both.
+    if (!sequenceParallel || tp == 1 || mesh.size(mega::Axis::Cp) > 1) {
       return success();
     }
     for (auto block : module.getOps<BlockOp>()) {
@@ -503,38 +574,42 @@ struct InsertCollectivesPass
   }
 
   /// Values of the model have the layouts of the blocks they pass.
-  LogicalResult types(ModelOp model, const Mesh &mesh) {
-    const auto cut = [&](Value value, bool batch) {
-      Layout layout;
-      if (batch && mesh.size(mega::Axis::Dp) > 1) {
-        layout = with(layout, mega::Axis::Dp, State::Shard, 0,
-                      static_cast<int>(tensor(value).getRank()));
+  LogicalResult types(ModelOp model, const Walk &walk, const Mesh &mesh) {
+    auto module = model->getParentOfType<ModuleOp>();
+    const auto blockOf = [&](Operation &op) {
+      StringRef name;
+      if (auto call = dyn_cast<CallOp>(op)) {
+        name = call.getCallee();
+      } else {
+        name = cast<RepeatOp>(op).blockOf(0).getValue();
       }
-      value.setType(dist::withLayout(
-          tensor(value), dist::LayoutAttr::get(&getContext(), layout)));
+      return module.lookupSymbol<BlockOp>(name);
     };
     for (Operation &op : model.getBody().front()) {
       if (auto input = dyn_cast<InputOp>(op)) {
-        cut(input.getResult(), true);
+        Value value = input.getResult();
+        value.setType(walk.inputType(tensor(value)));
+        for (OpOperand &use : value.getUses()) {
+          if (isa<CallOp, RepeatOp>(use.getOwner())) {
+            value.setType(blockOf(*use.getOwner())
+                              .getBody()
+                              .getArgument(use.getOperandNumber())
+                              .getType());
+          }
+        }
       } else if (auto count = dyn_cast<CountValidOp>(op)) {
         Layout layout;
-        if (mesh.size(mega::Axis::Dp) > 1) {
-          layout = with(layout, mega::Axis::Dp, State::Partial);
+        for (mega::Axis axis : {mega::Axis::Cp, mega::Axis::Dp}) {
+          if (mesh.size(axis) > 1) {
+            layout = with(layout, axis, State::Partial);
+          }
         }
         count.getResult().setType(
             dist::withLayout(tensor(count.getResult()),
                              dist::LayoutAttr::get(&getContext(), layout)));
       } else if (isa<CallOp, RepeatOp>(op)) {
-        StringRef name;
-        if (auto call = dyn_cast<CallOp>(op)) {
-          name = call.getCallee();
-        } else {
-          name = cast<RepeatOp>(op).blockOf(0).getValue();
-        }
-        auto block =
-            model->getParentOfType<ModuleOp>().lookupSymbol<BlockOp>(name);
         for (auto [result, type] :
-             llvm::zip(op.getResults(), block.getResultTypes())) {
+             llvm::zip(op.getResults(), blockOf(op).getResultTypes())) {
           result.setType(cast<RankedTensorType>(type));
         }
       }

@@ -66,12 +66,15 @@ Value mega::stateBuffer(OpBuilder &builder, Location loc, exec::BufferType type,
   const auto number = [&](int64_t value) {
     return builder.getI64IntegerAttr(value);
   };
-  const std::optional<mega::Axis> axis = address.cutOver;
+  const SmallVector<int32_t> axes =
+      llvm::map_to_vector(address.cutOver, [](mega::Axis axis) {
+        return static_cast<int32_t>(axis);
+      });
   return exec::StateOp::create(
       builder, loc, type, builder.getStringAttr(address.region),
       number(address.offset), number(address.perInstance),
-      axis ? number(static_cast<int64_t>(*axis)) : IntegerAttr(),
-      axis ? number(type.bytes()) : IntegerAttr());
+      axes.empty() ? DenseI32ArrayAttr() : builder.getDenseI32ArrayAttr(axes),
+      axes.empty() ? IntegerAttr() : number(type.bytes()));
 }
 
 FailureOr<ModuleState::Member>

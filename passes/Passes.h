@@ -31,14 +31,18 @@ struct CompileOptions {
   std::string recompute = "none";
   /// Documents of one row do not see each other.
   bool packed = false;
-  /// Tensor- and data-parallel degrees.
+  /// Tensor-, context- and data-parallel degrees.
   int64_t tp = 1;
+  int64_t cp = 1;
   int64_t dp = 1;
+  /// How attention sees the keys of other ranks of cp: ring, gather or
+  /// all-to-all; empty: by what moves.
+  std::string cpMethod = {};
   /// Cut the residual stream along the sequence over tp.
   bool sequenceParallel = false;
   /// Refuse to move data where the model does not ask for it.
   bool forbidImplicitReshard = false;
-  /// Optimizer states: 0 whole on every replica, 1 cut over dp.
+  /// Optimizer states: 0 whole on every replica, 1 cut over dp and cp.
   int64_t zero = 0;
   /// Stages of the pipeline, and chunks of each.
   int64_t pp = 1;

@@ -8,17 +8,24 @@ include "mlir/Pass/PassBase.td"
 // model
 //===----------------------------------------------------------------------===//
 
-def PackSequences : Pass<"mega-pack-sequences", "::mlir::ModuleOp"> {
-  let summary = "Keeps the documents of one row apart";
+def PlaceTokens : Pass<"mega-place-tokens", "::mlir::ModuleOp"> {
+  let summary = "Makes the places of tokens inputs of the model";
   let description = [{
-    Rows are cut from a stream of documents (docs/data.md). With `--packed` the
-    documents of a row do not see each other, and their positions count from 0.
-    This pass adds the inputs `positions` and `segment_ids` to the model, hands
-    them to the blocks with a tfm.add_positions, tfm.rope or tfm.attention (of a
-    tfm.repeat, to all blocks of the cycle), and gives them to these ops. A model
-    that has one of the inputs has to do so itself: then it is only checked.
-    Afterwards every such op knows the places of its tokens.
+    Rows are cut from a stream of documents (docs/data.md). With `packed` the
+    documents of a row do not see each other, and their positions count from 0;
+    with `cp` above 1 a rank has some tokens of a row, in any order. Either way
+    ops cannot tell a token's place from where it stands. This pass adds the
+    inputs `positions` and `segment_ids` to the model, hands them to the blocks
+    with a tfm.add_positions, tfm.rope, tfm.attention or, with cp, tfm.dropout
+    (of a tfm.repeat, to all blocks of the cycle), and gives them to these ops. A
+    model that has one of the inputs has to do so itself: then it is only
+    checked. Afterwards every such op knows the places of its tokens, and the
+    module attribute `tfm.packed` says whether documents are kept apart.
   }];
+  let options = [
+    Option<"packed", "packed", "bool", "false",
+           "documents of one row do not see each other">,
+    Option<"cp", "cp", "int64_t", "1", "context-parallel degree">];
 }
 
 def BindShapes : Pass<"mega-bind-shapes", "::mlir::ModuleOp"> {
@@ -89,6 +96,7 @@ def AnnotateLayouts : Pass<"mega-annotate-layouts", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"tp", "tp", "int64_t", "1", "tensor-parallel degree">,
+    Option<"cp", "cp", "int64_t", "1", "context-parallel degree">,
     Option<"dp", "dp", "int64_t", "1", "data-parallel degree">,
     Option<"pp", "pp", "int64_t", "1", "stages of the pipeline">];
 }
@@ -97,12 +105,16 @@ def InsertCollectives : Pass<"mega-insert-collectives", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mega::dist::DistDialect"];
   let summary = "Gives every value a layout and converts where ops need it";
   let description = [{
-    Walks each block forward. Inputs are cut over dp, parameters as they were
-    annotated; every op's sharding rule says what its results are, and operands
+    Walks each block forward. Inputs are cut over dp, and along the sequence over
+    cp (the places of tokens are whole); parameters as they were annotated; every op's sharding rule says what its results are, and operands
     that do not obey it are converted: gathered, replicated, sliced or reduced,
     each value at most once to each layout. With `sequence-parallel` the
     residual stream is cut along the sequence over tp, and sums are scattered to
-    it instead of reduced. Afterwards all layouts obey the calculus
+    it instead of reduced. Over cp the sequence is zigzag if all attention is
+    causal and rows are not packed. Attention then needs all keys: `cp-method`
+    gathers them (`gather`), trades the sequence for heads around it
+    (`all-to-all`), makes it a ring (`ring`), or is chosen by what moves
+    (empty). Afterwards all layouts obey the calculus
     (VerifyLayouts), and every collective of the forward stands in the IR;
     Differentiate derives those of the backward. A dist.constrain becomes the
     conversion it asks for; with `forbid-implicit-reshard` nothing else may move
@@ -111,6 +123,8 @@ def InsertCollectives : Pass<"mega-insert-collectives", "::mlir::ModuleOp"> {
   let options = [
     Option<"sequenceParallel", "sequence-parallel", "bool", "false",
            "cut the residual stream along the sequence over tp">,
+    Option<"cpMethod", "cp-method", "std::string", "\"\"",
+           "ring, gather or all-to-all">,
     Option<"forbidImplicit", "forbid-implicit-reshard", "bool", "false",
            "refuse to move data where no dist.constrain asks for it">];
 }

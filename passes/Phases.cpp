@@ -11,9 +11,7 @@ using namespace mlir;
 using namespace mega;
 
 static void buildModel(OpPassManager &pm, const CompileOptions &options) {
-  if (options.packed) {
-    pm.addPass(createPackSequences());
-  }
+  pm.addPass(createPlaceTokens({options.packed, options.cp}));
   pm.addPass(createBindShapes({options.batch(), options.sequence}));
   pm.addPass(createAssignPrecision({options.precision}));
   pm.addPass(createFuseSemantics());
@@ -21,9 +19,11 @@ static void buildModel(OpPassManager &pm, const CompileOptions &options) {
 }
 
 static void buildShard(OpPassManager &pm, const CompileOptions &options) {
-  pm.addPass(createAnnotateLayouts({options.tp, options.dp, options.pp}));
-  pm.addPass(createInsertCollectives(
-      {options.sequenceParallel, options.forbidImplicitReshard}));
+  pm.addPass(
+      createAnnotateLayouts({options.tp, options.cp, options.dp, options.pp}));
+  pm.addPass(
+      createInsertCollectives({options.sequenceParallel, options.cpMethod,
+                               options.forbidImplicitReshard}));
   pm.addPass(createGroupLinears());
   pm.addPass(createVerifyLayouts());
 }
@@ -97,6 +97,10 @@ struct PhaseOptions : PassPipelineOptions<PhaseOptions> {
                       llvm::cl::init(false)};
   Option<int64_t> tp{*this, "tp", llvm::cl::desc("tensor-parallel degree"),
                      llvm::cl::init(1)};
+  Option<int64_t> cp{*this, "cp", llvm::cl::desc("context-parallel degree"),
+                     llvm::cl::init(1)};
+  Option<std::string> cpMethod{*this, "cp-method",
+                               llvm::cl::desc("ring, gather or all-to-all")};
   Option<int64_t> dp{*this, "dp", llvm::cl::desc("data-parallel degree"),
                      llvm::cl::init(1)};
   Option<bool> sequenceParallel{*this, "sp",
@@ -129,9 +133,10 @@ void mega::registerPhases() {
         [build = phase.build](OpPassManager &pm, const PhaseOptions &options) {
           build(pm, {options.sequence, options.batch, options.microBatches,
                      options.precision, options.recompute, options.packed,
-                     options.tp, options.dp, options.sequenceParallel,
-                     options.forbid, options.zero, options.pp, options.vpp,
-                     options.schedule, options.stages, options.stage});
+                     options.tp, options.cp, options.dp, options.cpMethod,
+                     options.sequenceParallel, options.forbid, options.zero,
+                     options.pp, options.vpp, options.schedule, options.stages,
+                     options.stage});
         });
   }
 }

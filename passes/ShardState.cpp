@@ -46,6 +46,12 @@ struct Item {
 /// A set of mesh axes: bit per axis.
 using Axes = unsigned;
 
+/// Over these every parameter is replicated, and every gradient a sum; the
+/// optimizer states of ZeRO are cut over them, major to minor.
+constexpr mega::Axis kReplicas[] = {mega::Axis::Dp, mega::Axis::Cp};
+constexpr Axes kReplicaAxes =
+    mega::bit(mega::Axis::Dp) | mega::bit(mega::Axis::Cp);
+
 Axes axesIn(const Layout &layout, State state) {
   Axes axes = 0;
   for (int i = 0; i < kAxisCount; ++i) {
@@ -78,7 +84,7 @@ struct BucketKey {
   auto operator<=>(const BucketKey &) const = default;
 
   /// `decayed`, `undecayed_bf16`, `decayed_cut_tp`, `undecayed_sum_tp_dp`, ...
-  /// Sums over dp are what everything is, and go without saying.
+  /// Sums over dp and cp are what everything is, and go without saying.
   std::string name() const {
     std::string text = vector ? "undecayed" : "decayed";
     text += bf16 ? "_bf16" : "";
@@ -95,7 +101,7 @@ struct BucketKey {
       }
     };
     append("_cut", cut);
-    append("_sum", partial & ~Axes{mega::bit(mega::Axis::Dp)});
+    append("_sum", partial & ~kReplicaAxes);
     text += tied ? "_tied" : "";
     return text;
   }
@@ -179,7 +185,7 @@ struct ShardStatePass : mega::impl::ShardStateBase<ShardStatePass> {
       module.emitError() << "--zero " << int64_t{zero} << " is neither 0 nor 1";
       return signalPassFailure();
     }
-    pieces = zero == 1 ? mesh.size(mega::Axis::Dp) : 1;
+    pieces = zero == 1 ? mesh.size(kReplicas) : 1;
     const Applications applications(model);
     if (failed(collect(module, applications))) {
       return signalPassFailure();
@@ -345,7 +351,8 @@ private:
                                  dist::LayoutAttr::get(&getContext(), layout));
   }
 
-  /// Sums over dp are scattered to the pieces or reduced, all others reduced.
+  /// Sums over dp and cp are scattered to the pieces or reduced, all others
+  /// reduced.
   Value reduce(OpBuilder &builder, Location loc, Value gradient) {
     const auto convert = [&](Layout layout) {
       gradient = dist::createConversion(
@@ -353,11 +360,14 @@ private:
       return gradient;
     };
     Layout layout = dist::layoutIn(gradient.getType());
-    constexpr uint8_t kDp = mega::bit(mega::Axis::Dp);
-    if (pieces > 1 && (layout.partial & kDp) != 0) {
-      layout.partial &= static_cast<uint8_t>(~kDp);
+    if (pieces > 1 && (layout.partial & kReplicaAxes) != 0) {
+      layout.partial &= static_cast<uint8_t>(~kReplicaAxes);
       layout.rank = 1;
-      layout.dims[0].push(mega::Axis::Dp);
+      for (mega::Axis axis : kReplicas) {
+        if (mesh.size(axis) > 1) {
+          layout.dims[0].push(axis);
+        }
+      }
       if (!convert(layout)) {
         return {};
       }
@@ -369,7 +379,7 @@ private:
   /// The square of the norm. Sums over pieces are reduced over the axes that
   /// cut them before those that are cut by fewer axes are added.
   Value normOf(OpBuilder &builder, Location loc, ArrayRef<Gradient> gradients) {
-    // Subsets come after the sets they are part of: dp cuts all or none.
+    // Subsets come after the sets they are part of: dp and cp cut all or none.
     const auto more = [](Axes a, Axes b) {
       return std::pair(llvm::popcount(a), a) > std::pair(llvm::popcount(b), b);
     };
@@ -549,7 +559,7 @@ private:
   }
 
   Mesh mesh;
-  /// Of the optimizer states over dp; 1: they are whole.
+  /// Of the optimizer states over dp and cp; 1: they are whole.
   int64_t pieces = 1;
   std::set<BucketKey> keys;
   llvm::DenseMap<Operation *, RankedTensorType> sharedTypes;

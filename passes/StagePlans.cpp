@@ -37,7 +37,7 @@ public:
     for (const auto &function : stage.functions) {
       for (const plan::Launch &launch : function->launches) {
         const auto kernel = static_cast<Kernel>(launch.kernel());
-        if (isConversion(kernel) || isBetweenStages(kernel)) {
+        if (hasGroup(kernel)) {
           int64_t &group = function->integers[launch.first_integer()];
           group = numbers[static_cast<size_t>(group)];
         }
@@ -76,6 +76,8 @@ void describeWhole(plan::PlanT &whole) {
   whole.micro_batch_size = first.micro_batch_size;
   whole.global_batch_size = first.global_batch_size;
   whole.sequence_length = first.sequence_length;
+  whole.packed = first.packed;
+  whole.sequence_order = first.sequence_order;
   whole.reserve_bytes = first.reserve_bytes;
   whole.ignore_label = first.ignore_label;
   std::set<std::string> shared;

@@ -30,8 +30,8 @@ llvm::hash_code mega::hash_value(const Layout &layout) {
       llvm::hash_combine(layout.rank, layout.replicated, layout.partial,
                          static_cast<int>(layout.reduction));
   for (int d = 0; d < layout.rank; ++d) {
-    hash =
-        llvm::hash_combine(hash, layout.dims[d].count, layout.dims[d].padded);
+    hash = llvm::hash_combine(hash, layout.dims[d].count, layout.dims[d].padded,
+                              layout.dims[d].zigzag);
     for (int i = 0; i < layout.dims[d].count; ++i) {
       hash = llvm::hash_combine(hash, static_cast<int>(layout.dims[d].axes[i]));
     }
@@ -148,6 +148,12 @@ static ParseResult parseDimension(AsmParser &parser, Layout &layout) {
       return parser.emitError(loc) << "too many axes";
     }
     dim.push(axis);
+    if (succeeded(parser.parseOptionalKeyword("zigzag"))) {
+      if (axis != mega::Axis::Cp) {
+        return parser.emitError(loc) << "only cp may be zigzag";
+      }
+      dim.zigzag = true;
+    }
     return success();
   };
   return failure(parser.parseCommaSeparatedList(parseOne) ||
@@ -280,4 +286,34 @@ LayoutAttr mega::dist::layoutOf(Type type) {
 RankedTensorType mega::dist::withLayout(RankedTensorType type,
                                         LayoutAttr layout) {
   return RankedTensorType::get(type.getShape(), type.getElementType(), layout);
+}
+
+std::optional<mega::DataType> mega::dist::toDataType(Type type) {
+  if (type.isF32()) {
+    return DataType::F32;
+  }
+  if (type.isBF16()) {
+    return DataType::BF16;
+  }
+  if (type.isF64()) {
+    return DataType::F64;
+  }
+  if (type.isInteger(32)) {
+    return DataType::I32;
+  }
+  if (type.isInteger(64)) {
+    return DataType::I64;
+  }
+  return std::nullopt;
+}
+
+BufferType mega::dist::bufferType(RankedTensorType type) {
+  const auto element = toDataType(type.getElementType());
+  assert(element && "no element type of the plan");
+  BufferType buffer;
+  buffer.type = *element;
+  buffer.rank = static_cast<int>(type.getRank());
+  llvm::copy(type.getShape(), buffer.dims.begin());
+  buffer.rowStride = buffer.rowSize();
+  return buffer;
 }

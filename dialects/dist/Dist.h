@@ -50,6 +50,12 @@ Mesh meshOf(mlir::ModuleOp module);
 /// padding included. The layout stays.
 mlir::RankedTensorType localType(mlir::RankedTensorType type, const Mesh &mesh);
 
+/// The plan's element type of an MLIR type; nothing when there is none.
+std::optional<DataType> toDataType(mlir::Type type);
+
+/// A contiguous buffer of a tensor's shape.
+BufferType bufferType(mlir::RankedTensorType type);
+
 /// Axes in braces: `{tp, dp}`.
 mlir::ParseResult parseAxes(mlir::OpAsmParser &parser,
                             mlir::DenseI32ArrayAttr &axes);

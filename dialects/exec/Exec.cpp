@@ -2,6 +2,7 @@
 #include "dialects/exec/Exec.h"
 
 #include "dialects/Float.h"
+#include "dialects/dist/Dist.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 #include "mlir/IR/Builders.h"
@@ -39,25 +40,6 @@ void ExecDialect::initialize() {
       >();
 }
 
-std::optional<mega::DataType> mega::exec::toDataType(Type type) {
-  if (type.isF32()) {
-    return DataType::F32;
-  }
-  if (type.isBF16()) {
-    return DataType::BF16;
-  }
-  if (type.isF64()) {
-    return DataType::F64;
-  }
-  if (type.isInteger(32)) {
-    return DataType::I32;
-  }
-  if (type.isInteger(64)) {
-    return DataType::I64;
-  }
-  return std::nullopt;
-}
-
 //===----------------------------------------------------------------------===//
 // !exec.buf
 //===----------------------------------------------------------------------===//
@@ -65,7 +47,8 @@ std::optional<mega::DataType> mega::exec::toDataType(Type type) {
 static mega::BufferType makePlain(ArrayRef<int64_t> shape, Type elementType,
                                   int64_t rowStride) {
   mega::BufferType plain;
-  plain.type = toDataType(elementType).value_or(mega::DataType::F32);
+  plain.type =
+      mega::dist::toDataType(elementType).value_or(mega::DataType::F32);
   plain.rank = static_cast<int>(shape.size());
   for (size_t i = 0; i < shape.size() && i < mega::BufferType::kMaxRank; ++i) {
     plain.dims[i] = shape[i];
@@ -122,7 +105,7 @@ LogicalResult BufferType::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "a buffer has at most four dimensions, not "
                        << shape.size();
   }
-  if (!toDataType(elementType)) {
+  if (!mega::dist::toDataType(elementType)) {
     return emitError() << elementType << " is no buffer element type";
   }
   if (ShapedType::isDynamicShape(shape)) {

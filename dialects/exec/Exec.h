@@ -21,9 +21,4 @@
 #define GET_OP_CLASSES
 #include "dialects/exec/ExecOps.h.inc"
 
-namespace mega::exec {
-/// The plan's element type of an MLIR type; nothing when there is none.
-std::optional<DataType> toDataType(mlir::Type type);
-} // namespace mega::exec
-
 #endif // MEGA_DIALECTS_EXEC_EXEC_H

@@ -78,9 +78,9 @@ def Exec_StateOp : Exec_Op<"state", [Pure]> {
   let description = [{
     `region` is `parameters`, `gradients`, `moments`, `variances`, `constants`
     or `counters`. `per_instance` is the distance in bytes between neighbouring
-    applications of the same block. With `piece(2, 4096)` the buffer is one of
-    the pieces of a vector that is cut over mesh axis number 2 (dp): 4096 bytes
-    further for every step of the rank's coordinate.
+    applications of the same block. With `piece([4, 3], 4096)` the buffer is one
+    of the pieces of a vector that is cut over mesh axes number 4 and 3 (dp, then
+    cp): 4096 bytes further for every step of the rank's place on them.
 
     ```mlir
     %w = exec.state "parameters" at 4096 per_instance 65536 : !exec.buf<64x64xf32>
@@ -88,12 +88,12 @@ def Exec_StateOp : Exec_Op<"state", [Pure]> {
   }];
   let arguments = (ins StrAttr:$region, I64Attr:$offset,
                        DefaultValuedOptionalAttr<I64Attr, "0">:$per_instance,
-                       OptionalAttr<I64Attr>:$axis,
-                       OptionalAttr<I64Attr>:$per_coordinate);
+                       OptionalAttr<DenseI32ArrayAttr>:$axes,
+                       OptionalAttr<I64Attr>:$per_piece);
   let results = (outs Exec_BufferType:$result);
   let assemblyFormat = [{
     $region `at` $offset (`per_instance` $per_instance^)?
-    (`piece` `(` $axis^ `,` $per_coordinate `)`)? attr-dict
+    (`piece` `(` $axes^ `,` $per_piece `)`)? attr-dict
     `:` type($result)
   }];
 }

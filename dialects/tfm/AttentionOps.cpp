@@ -1,5 +1,6 @@
 //===- AttentionOps.cpp - Heads, rope, attention and gradients ------------===//
 #include "dialects/tfm/Tfm.h"
+#include "runtime/plan/SequenceOrder.h"
 
 #include "mlir/IR/Builders.h"
 
@@ -170,16 +171,24 @@ LogicalResult AttentionOp::verify() {
       return emitOpError() << "p is " << p << ", expected 0 <= p < 1";
     }
   }
-  if (!getPositions() != !getSegmentIds()) {
-    return emitOpError() << "has "
-                         << (getPositions() ? "positions" : "segments")
-                         << " but no "
-                         << (getPositions() ? "segments" : "positions")
-                         << "; give both, or neither";
+  const Value places[] = {getQPositions(), getQSegments(), getKPositions(),
+                          getKSegments()};
+  if (llvm::any_of(places, [&](Value v) { return !v != !places[0]; })) {
+    return emitOpError()
+           << "has some places of queries and keys, not all; give "
+              "positions and segments of both, or none";
   }
-  if (failed(verifyPlaces(*this, getQ(), getPositions(), "positions")) ||
-      failed(verifyPlaces(*this, getQ(), getSegmentIds(), "segments"))) {
-    return failure();
+  if (getRing() && !places[0]) {
+    return emitOpError() << "is a ring and has no places of queries and keys";
+  }
+  for (auto [rows, place, what] :
+       {std::tuple(getQ(), places[0], "query positions"),
+        std::tuple(getQ(), places[1], "query segments"),
+        std::tuple(getK(), places[2], "key positions"),
+        std::tuple(getK(), places[3], "key segments")}) {
+    if (failed(verifyPlaces(*this, rows, place, what))) {
+      return failure();
+    }
   }
   return verifySoftcap(*this, getSoftcapAttr());
 }
@@ -203,9 +212,15 @@ static OpCost attentionCost(AttentionLike op, double gemms) {
   const auto q = tensor(op.getQ());
   if (q.hasStaticShape()) {
     const auto shape = q.getShape();
-    cost.flops = gemms * 2 * static_cast<double>(shape[0]) * shape[2] *
-                 shape[3] *
-                 visiblePairs(shape[1], op.getCausal(), op.getWindow());
+    // A rank's queries see as many keys as those of others: rows are dealt so.
+    const int64_t sequence = op.getKPositions()
+                                 ? tensor(op.getKPositions()).getDimSize(1)
+                                 : shape[1];
+    const double pairs =
+        visiblePairs(sequence, op.getCausal(), op.getWindow()) *
+        static_cast<double>(shape[1]) / static_cast<double>(sequence);
+    cost.flops =
+        gemms * 2 * static_cast<double>(shape[0]) * shape[2] * shape[3] * pairs;
   }
   return cost;
 }
@@ -215,26 +230,35 @@ struct AttentionAttributes {
   SmallVector<double, 3> floats;
 };
 
-/// The rule of an attention or a gradient of one: its operands, with places if
-/// it has any, and its results.
+/// The rule of an attention or a gradient of one. In `operands` and `results`
+/// the sequence of queries is Q and that of keys K. Without places a row is its
+/// place, so both stay whole; with them queries may be cut, and in a ring keys
+/// with them.
 template <typename AttentionLike>
 static mega::ShardingRule attentionRule(AttentionLike op, StringRef operands,
                                         StringRef results) {
-  const StringRef places = op.getPositions() ? ", =bS, =bS" : "";
-  const std::string text =
-      (operands + places + " -> " + results + " | h in k").str();
-  return ShardingRule::parse(text);
+  const bool cut = static_cast<bool>(op.getQPositions());
+  SmallString<96> text;
+  (operands + (cut ? ", =bQ, =bQ, =bT, =bT" : "") + " -> " + results +
+   " | h in k")
+      .toVector(text);
+  std::replace(text.begin(), text.end(), 'Q', cut ? 's' : 'S');
+  std::replace(text.begin(), text.end(), 'K',
+               op.getRing() ? 's'
+               : cut        ? 'T'
+                            : 'S');
+  return ShardingRule::parse({text.data(), text.size()});
 }
 
 mega::ShardingRule AttentionOp::getShardingRule() {
-  return attentionRule(*this, "bShD, bSkD, *bSkD", "bShD");
+  return attentionRule(*this, "bQhD, bKkD, *bKkD", "bQhD");
 }
 mega::ShardingRule AttentionStatsOp::getShardingRule() {
-  return attentionRule(*this, "bShD, bSkD, bSkD", "bShD, bhS");
+  return attentionRule(*this, "bQhD, bKkD, bKkD", "bQhD, bhQ");
 }
 mega::ShardingRule AttentionGradOp::getShardingRule() {
-  return attentionRule(*this, "*bShD, bShD, bSkD, bSkD, bShD, bhS",
-                       "bShD, bSkD, bSkD");
+  return attentionRule(*this, "*bQhD, bQhD, bKkD, bKkD, bQhD, bhQ",
+                       "bQhD, bKkD, bKkD");
 }
 
 /// `before`, the places of queries and of keys if there are any, `after`.
@@ -243,9 +267,9 @@ static SmallVector<ExecOperand> withPlaces(AttentionLike op,
                                            ArrayRef<ExecOperand> before,
                                            ArrayRef<ExecOperand> after) {
   SmallVector<ExecOperand> operands(before);
-  if (op.getPositions()) {
-    operands.append({op.getPositions(), op.getSegmentIds(), op.getPositions(),
-                     op.getSegmentIds()});
+  if (op.getQPositions()) {
+    operands.append({op.getQPositions(), op.getQSegments(), op.getKPositions(),
+                     op.getKSegments()});
   }
   operands.append(after.begin(), after.end());
   return operands;
@@ -263,12 +287,54 @@ static AttentionAttributes kernelAttributes(ExecContext &context,
            op.getSoftcapAttr().getValueAsDouble()}};
 }
 
+/// Of a ring: its group and order come first, and `exchange` is where it sends
+/// and receives.
+struct RingAttributes {
+  AttentionAttributes all;
+  ExecOperand exchange;
+
+  template <typename AttentionLike>
+  RingAttributes(ExecContext &context, AttentionLike op)
+      : all(kernelAttributes(context, op)),
+        exchange(ExecOperand::scratchBuffer({})) {
+    const auto type = dist::layoutIn(op.getQ().getType());
+    const bool zigzag = type.dims[1].zigzag;
+    const bool packed =
+        op->template getParentOfType<ModuleOp>()->hasAttr(kPackedAttrName);
+    const SequenceOrder order = zigzag   ? SequenceOrder::Zigzag
+                                : packed ? SequenceOrder::Balanced
+                                         : SequenceOrder::Contiguous;
+    const ExecInteger first[] = {context.groupOf(mega::Axis::Cp),
+                                 static_cast<int64_t>(order)};
+    all.integers.insert(all.integers.begin(), std::begin(first),
+                        std::end(first));
+    const BufferType k = dist::bufferType(tensor(op.getK()));
+    exchange = ExecOperand::scratchBuffer(
+        BufferType(k.type, {ringScratch(k, ranksOf(context))}));
+  }
+
+  static int64_t ranksOf(ExecContext &context) {
+    return context.mesh().size(mega::Axis::Cp);
+  }
+};
+
 template <typename AttentionLike>
 static void launchForward(ExecContext &context, AttentionLike op,
                           const ExecOperand &lse) {
+  if (op.getRing()) {
+    const RingAttributes ring(context, op);
+    const int64_t sums = ringSums(dist::bufferType(tensor(op.getQ())));
+    context.launch(Kernel::RingAttention,
+                   withPlaces(op, {op.getQ(), op.getK(), op.getV()},
+                              {op.getResult(), lse, ring.exchange,
+                               ExecOperand::scratchBuffer(
+                                   BufferType(DataType::F32, {sums}))}),
+                   ring.all.integers, ring.all.floats);
+    return;
+  }
   const AttentionAttributes attributes = kernelAttributes(context, op);
   context.launch(
-      op.getPositions() ? Kernel::PackedAttention : Kernel::Attention,
+      op.getQPositions() ? Kernel::PackedAttention : Kernel::Attention,
       withPlaces(op, {op.getQ(), op.getK(), op.getV()}, {op.getResult(), lse}),
       attributes.integers, attributes.floats);
 }
@@ -288,9 +354,9 @@ Operation *AttentionOp::expandForTraining(OpBuilder &builder) {
   const RankedTensorType lse = statisticsType(getQ(), {0, 2, 1});
   auto expanded = AttentionStatsOp::create(
       builder, getLoc(), getResult().getType(), lse, getQ(), getK(), getV(),
-      getPositions(), getSegmentIds(), getCausalAttr(), getWindowAttr(),
-      getScaleAttr(), getSoftcapAttr(), getDropoutAttr(), getPAttr(),
-      getKeyAttr());
+      getQPositions(), getQSegments(), getKPositions(), getKSegments(),
+      getRingAttr(), getCausalAttr(), getWindowAttr(), getScaleAttr(),
+      getSoftcapAttr(), getDropoutAttr(), getPAttr(), getKeyAttr());
   getResult().replaceAllUsesWith(expanded.getResult());
   erase();
   return expanded;
@@ -317,9 +383,10 @@ void AttentionStatsOp::buildGradient(GradientContext &context) {
                 gradientType(getV())},
       context.gradientOf(getResult()), context.use(getQ()), context.use(getK()),
       context.use(getV()), context.use(getResult()), context.use(getLse()),
-      context.useAny(getPositions()), context.useAny(getSegmentIds()),
-      getCausalAttr(), getWindowAttr(), getScaleAttr(), getSoftcapAttr(),
-      getDropoutAttr(), getPAttr(), getKeyAttr());
+      context.useAny(getQPositions()), context.useAny(getQSegments()),
+      context.useAny(getKPositions()), context.useAny(getKSegments()),
+      getRingAttr(), getCausalAttr(), getWindowAttr(), getScaleAttr(),
+      getSoftcapAttr(), getDropoutAttr(), getPAttr(), getKeyAttr());
   context.addGradient(getQ(), grad.getGradQ());
   context.addGradient(getK(), grad.getGradK());
   context.addGradient(getV(), grad.getGradV());
@@ -328,10 +395,24 @@ void AttentionStatsOp::buildGradient(GradientContext &context) {
 OpCost AttentionGradOp::getCost() { return attentionCost(*this, 5); }
 
 LogicalResult AttentionGradOp::lowerToExec(ExecContext &context) {
+  if (getRing()) {
+    const RingAttributes ring(context, *this);
+    const int64_t sums = ringGradSums(dist::bufferType(tensor(getQ())),
+                                      dist::bufferType(tensor(getK())),
+                                      RingAttributes::ranksOf(context));
+    context.launch(Kernel::RingAttentionGrad,
+                   withPlaces(*this, {getGrad(), getQ(), getK(), getV()},
+                              {getOut(), getLse(), getGradQ(), getGradK(),
+                               getGradV(), ring.exchange,
+                               ExecOperand::scratchBuffer(
+                                   BufferType(DataType::F32, {sums}))}),
+                   ring.all.integers, ring.all.floats);
+    return success();
+  }
   const auto lse = tensor(getLse()).getShape();
   const AttentionAttributes attributes = kernelAttributes(context, *this);
   context.launch(
-      getPositions() ? Kernel::PackedAttentionGrad : Kernel::AttentionGrad,
+      getQPositions() ? Kernel::PackedAttentionGrad : Kernel::AttentionGrad,
       withPlaces(*this, {getGrad(), getQ(), getK(), getV()},
                  {getOut(), getLse(), getGradQ(), getGradK(), getGradV(),
                   ExecOperand::scratchBuffer(

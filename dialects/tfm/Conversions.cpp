@@ -19,14 +19,10 @@ ExecOperand operandOf(Value value) {
 }
 
 /// Where pieces of `whole` along `dim` are packed.
-ExecOperand packing(Value whole, int dim) {
-  const RankedTensorType type = tensor(whole);
-  BufferType plain;
-  plain.type = type.getElementType().isBF16() ? DataType::BF16 : DataType::F32;
-  plain.rank = static_cast<int>(type.getRank());
-  llvm::copy(type.getShape(), plain.dims.begin());
+ExecOperand packing(Value whole, int dim, bool zigzag) {
+  const BufferType type = dist::bufferType(tensor(whole));
   return ExecOperand::scratchBuffer(
-      BufferType(plain.type, {collectiveScratch(plain, dim)}));
+      BufferType(type.type, {collectiveScratch(type, dim, zigzag)}));
 }
 
 /// One launch, but for the conversions that are free. The ops' verifiers have
@@ -56,24 +52,37 @@ LogicalResult lowerConversion(Operation *op, ExecContext &context) {
     return success();
   case Conversion::AllGather:
     context.launch(Kernel::AllGather,
-                   {operandOf(x), operandOf(y), packing(y, change->fromDim)},
-                   {group(), change->fromDim});
+                   {operandOf(x), operandOf(y),
+                    packing(y, change->fromDim, change->fromZigzag)},
+                   {group(), change->fromDim, change->fromZigzag});
     return success();
   case Conversion::ReduceScatter:
     context.launch(Kernel::ReduceScatter,
-                   {operandOf(x), operandOf(y), packing(x, change->toDim)},
-                   {group(), change->toDim});
+                   {operandOf(x), operandOf(y),
+                    packing(x, change->toDim, change->toZigzag)},
+                   {group(), change->toDim, change->toZigzag});
     return success();
   case Conversion::Slice:
     context.launch(Kernel::Slice, {operandOf(x), operandOf(y)},
-                   {group(), change->toDim});
+                   {group(), change->toDim, change->toZigzag});
     return success();
   case Conversion::ToPartial:
     context.launch(Kernel::ToPartial, {operandOf(x), operandOf(y)},
-                   {group(), change->fromDim});
+                   {group(), change->fromDim, change->fromZigzag});
     return success();
-  case Conversion::AllToAll:
-    return op->emitOpError() << "has no kernel yet";
+  case Conversion::AllToAll: {
+    const BufferType type = dist::bufferType(tensor(x));
+    const int64_t scratch =
+        allToAllScratch(type, dist::bufferType(tensor(y)), change->fromDim,
+                        change->toDim, change->fromZigzag, change->toZigzag);
+    context.launch(
+        Kernel::AllToAll,
+        {operandOf(x), operandOf(y),
+         ExecOperand::scratchBuffer(BufferType(type.type, {scratch}))},
+        {group(), change->fromDim, change->toDim, change->fromZigzag,
+         change->toZigzag});
+    return success();
+  }
   }
   llvm_unreachable("every conversion is lowered");
 }

@@ -163,7 +163,18 @@ LogicalResult DropoutOp::verify() {
   if (!(p >= 0 && p < 1)) {
     return emitOpError() << "p is " << p << ", expected 0 <= p < 1";
   }
-  return success();
+  if (!getPositions() != !getSegments()) {
+    return emitOpError() << "has positions or segments; give both, or neither";
+  }
+  if (failed(verifyPlaces(*this, getX(), getPositions(), "positions"))) {
+    return failure();
+  }
+  return verifyPlaces(*this, getX(), getSegments(), "segments");
+}
+
+mega::ShardingRule DropoutOp::getShardingRule() {
+  return ShardingRule::parse(getPositions() ? "*bsh, =bs, =bs -> bsh"
+                                            : "*bsh -> bsh");
 }
 
 OpCost DropoutOp::getCost() { return streamingCost(*this); }
@@ -171,6 +182,13 @@ OpCost DropoutOp::getCost() { return streamingCost(*this); }
 LogicalResult DropoutOp::lowerToExec(ExecContext &context) {
   if (!getKey()) {
     return emitOpError() << "has no key; run mega-differentiate first";
+  }
+  if (getPositions()) {
+    context.launch(
+        Kernel::DropoutAt, {getX(), getPositions(), getSegments(), getResult()},
+        {static_cast<int64_t>(*getKey()), pieceStart(context, getX(), 2)},
+        {getPAttr().getValueAsDouble()});
+    return success();
   }
   context.launch(Kernel::Dropout, {getX(), getResult()},
                  {static_cast<int64_t>(*getKey()),
@@ -182,11 +200,12 @@ LogicalResult DropoutOp::lowerToExec(ExecContext &context) {
 
 void DropoutOp::buildGradient(GradientContext &context) {
   // Multiplication by a fixed mask is its own transpose.
-  context.addGradient(getX(),
-                      DropoutOp::create(context.builder(), getLoc(),
-                                        gradientType(getX()), getNameAttr(),
-                                        context.gradientOf(getResult()),
-                                        getPAttr(), getKeyAttr()));
+  context.addGradient(
+      getX(),
+      DropoutOp::create(
+          context.builder(), getLoc(), gradientType(getX()), getNameAttr(),
+          context.gradientOf(getResult()), context.useAny(getPositions()),
+          context.useAny(getSegments()), getPAttr(), getKeyAttr()));
 }
 
 StringAttr DropoutOp::getRandomName() { return getNameAttr(); }

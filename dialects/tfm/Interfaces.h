@@ -39,6 +39,12 @@ OpCost streamingCost(mlir::Operation *op);
 /// The type of a value; every value of this dialect is a ranked tensor.
 mlir::RankedTensorType tensor(mlir::Value value);
 
+/// Module attribute: the documents of a row are kept apart (PlaceTokens).
+inline constexpr llvm::StringLiteral kPackedAttrName = "tfm.packed";
+
+/// Whether the operand says where tokens are: positions or segments.
+bool isPlaces(mlir::OpOperand &operand);
+
 /// Whether a value is read from a parameter: by tfm.param or tfm.use.
 bool isParameter(mlir::Value value);
 
@@ -111,10 +117,10 @@ struct ExecOperand {
   llvm::StringRef name;
   /// Elements from the start of the region.
   int64_t offset = 0;
-  /// Of State: null, or how it is laid out; and the axis whose ranks hold
-  /// pieces of it that follow each other.
+  /// Of State: null, or how it is laid out; and the axes, major to minor, whose
+  /// ranks hold pieces of it that follow each other.
   dist::LayoutAttr layout;
-  std::optional<Axis> cutOver;
+  llvm::SmallVector<Axis, 2> cutOver;
 
   ExecOperand(mlir::Value value) : values({value}) {}
   static ExecOperand columns(mlir::ValueRange values);

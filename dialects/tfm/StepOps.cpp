@@ -15,14 +15,30 @@ static FailureOr<BucketOp> findBucket(Operation *op, FlatSymbolRefAttr name) {
   return bucket;
 }
 
+/// The axes over which `layout` cuts a bucket into pieces of the optimizer
+/// state: those of its vector that no parameter is cut over.
+static SmallVector<mega::Axis, 2> pieceAxes(const Layout &layout) {
+  SmallVector<mega::Axis, 2> axes;
+  for (mega::Axis axis : layout.dims[0].list()) {
+    if (axis == mega::Axis::Dp || axis == mega::Axis::Cp) {
+      axes.push_back(axis);
+    }
+  }
+  return axes;
+}
+
 /// A bucket's run of a state region as `type`, f32 or bf16, laid out as
-/// `layout`: the rank's piece of it if that cuts it over dp.
+/// `layout`: the rank's piece of it if that cuts it over dp and cp.
 static ExecOperand bucketState(BucketOp bucket, StringRef region, DataType type,
                                dist::LayoutAttr layout) {
   auto offset = static_cast<int64_t>(bucket.getOffset());
   auto elements = static_cast<int64_t>(bucket.getElements());
   const auto pieces = static_cast<int64_t>(bucket.getPieces());
-  const bool cut = layout && layout.getLayout().shardedDim(mega::Axis::Dp) >= 0;
+  SmallVector<mega::Axis, 2> over;
+  if (layout) {
+    over = pieceAxes(layout.getLayout());
+  }
+  const bool cut = !over.empty();
   const bool owned = region == "moments" || region == "variances";
   if (region == "weights") {
     offset = static_cast<int64_t>(*bucket.getComputeOffset());
@@ -37,7 +53,7 @@ static ExecOperand bucketState(BucketOp bucket, StringRef region, DataType type,
       ExecOperand::state(region, offset, BufferType(type, {elements}));
   operand.layout = layout;
   if (cut && !owned) {
-    operand.cutOver = mega::Axis::Dp;
+    operand.cutOver = over;
   }
   return operand;
 }
@@ -125,17 +141,17 @@ LogicalResult GatherWeightsOp::lowerToExec(ExecContext &context) {
   const StringRef region = copied ? "weights" : "parameters";
   const DataType type = copied ? DataType::BF16 : DataType::F32;
   Layout whole = getLayoutAttr().getLayout();
-  // dp is the minor-most axis of the vector.
-  Layout::Dimension &axes = whole.dims[0];
-  --axes.count;
-  axes.axes[axes.count] = {};
-  whole.rank = axes.count == 0 ? 0 : 1;
+  const SmallVector<mega::Axis, 2> over = pieceAxes(whole);
+  for (mega::Axis axis : over) {
+    whole.dims[0].remove(axis);
+  }
+  whole.rank = whole.dims[0].count == 0 ? 0 : 1;
   context.launch(Kernel::AllGather,
                  {bucketState(*bucket, region, type, getLayoutAttr()),
                   bucketState(*bucket, region, type,
                               dist::LayoutAttr::get(getContext(), whole)),
                   ExecOperand::scratchBuffer(BufferType(type, {1}))},
-                 {context.groupOf(mega::Axis::Dp), 0});
+                 {context.groupOf(over), 0, 0});
   return success();
 }
 

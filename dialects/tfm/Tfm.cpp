@@ -319,6 +319,23 @@ RankedTensorType mega::tfm::statisticsType(Value x, ArrayRef<int> dims) {
                 : result;
 }
 
+bool mega::tfm::isPlaces(OpOperand &operand) {
+  const auto isOneOf = [&](std::initializer_list<Value> places) {
+    return llvm::is_contained(places, operand.get());
+  };
+  return llvm::TypeSwitch<Operation *, bool>(operand.getOwner())
+      .Case<AddPositionsOp, RopeOp>(
+          [&](auto op) { return isOneOf({op.getPositions()}); })
+      .Case([&](DropoutOp op) {
+        return isOneOf({op.getPositions(), op.getSegments()});
+      })
+      .Case([&](AttentionOp op) {
+        return isOneOf({op.getQPositions(), op.getQSegments(),
+                        op.getKPositions(), op.getKSegments()});
+      })
+      .Default(false);
+}
+
 LogicalResult mega::tfm::verifyPlaces(Operation *op, Value x, Value places,
                                       StringRef what) {
   if (places &&

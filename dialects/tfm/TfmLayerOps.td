@@ -270,17 +270,21 @@ def Tfm_ScaleOp : Tfm_LayerOp<"scale", [AllTypesMatch<["x", "result"]>]> {
 }
 
 def Tfm_DropoutOp : Tfm_LayerOp<"dropout", [
-    AllTypesMatch<["x", "result"]>, DeclareOpInterfaceMethods<Randomized>]> {
+    AttrSizedOperandSegments, AllTypesMatch<["x", "result"]>, DeclareOpInterfaceMethods<Randomized>]> {
   let summary = "Zeroes elements at random and scales the others";
   let description = [{
     Kept elements are divided by 1 - p. The mask is a function of seed, step,
     block, `name`, application and the element's global index, so it is the
-    same in every layout and needs no memory. In eval it is the identity.
+    same in every layout and needs no memory. In eval it is the identity. Rows of
+    tokens that are not in order need `at %positions in %segments`: then a token's
+    place in its row is the sum of both.
 
     **Constraints**
     - (D1) 0 <= p < 1.
     - (D2) names are unique in a block (two dropouts of one name would use one
       mask).
+    - (D3) positions and segments are both given, or neither, and are
+      `[batch, sequence]` of x.
 
     ```mlir
     func.func @f(%x: tensor<?x?x64xf32>) {
@@ -289,13 +293,15 @@ def Tfm_DropoutOp : Tfm_LayerOp<"dropout", [
     }
     ```
   }];
-  let shardingRule = "*bsh -> bsh";
-  let arguments = (ins StrAttr:$name, Tfm_Activation:$x, F64Attr:$p,
+  let arguments = (ins StrAttr:$name, Tfm_Activation:$x,
+                       Optional<Tfm_Ids>:$positions,
+                       Optional<Tfm_Ids>:$segments, F64Attr:$p,
                        OptionalAttr<I64Attr>:$key);
   let results = (outs Tfm_Activation:$result);
   let assemblyFormat = [{
-    $name $x `p` `(` custom<Float>($p) `)` (`key` `(` $key^ `)`)? attr-dict
-    `:` type($x)
+    $name $x (`at` $positions^ `in` $segments)? `p` `(` custom<Float>($p) `)`
+    (`key` `(` $key^ `)`)? attr-dict `:` type($x)
+    (`,` type($positions)^ `,` type($segments))?
   }];
   let hasVerifier = 1;
 }
@@ -418,9 +424,12 @@ def Tfm_AttentionOp : Tfm_ExpandedLayerOp<"attention", [
     With `softcap(c)` scores are `c * tanh(scale * q k^T / c)` before the mask
     (Gemma 2). Dropout, on the probabilities, carries a name as in tfm.dropout.
 
-    With `at %positions in %segment_ids` a row holds several documents: query i
-    sees key j only if their segments are equal; `causal` and the window compare
-    positions, not places in the row.
+    With `at %qp in %qs, %kp in %ks`, positions and segments of queries and of
+    keys, a row holds several documents: query i sees key j only if their segments
+    are equal; `causal` and the window compare positions, not places in the row.
+    Queries may then be cut along the sequence while keys are whole, or, with
+    `ring`, be cut like them: then every rank meets the keys of all others in
+    turn, and only the places of keys are whole (Liu, Zaharia, Abbeel, 2023).
 
     **Constraints**
     - (A1) q, k and v agree in batch, sequence and head dimension, and the
@@ -428,8 +437,9 @@ def Tfm_AttentionOp : Tfm_ExpandedLayerOp<"attention", [
     - (A2) the window, if any, is positive.
     - (A3) 0 <= p < 1.
     - (A4) the soft cap, if any, is positive.
-    - (A5) positions and segments are both given, or neither, and are
-      `[batch, sequence]` of q.
+    - (A5) positions and segments of queries and keys are all given, or none, and
+      are `[batch, sequence]` of q and k.
+    - (A6) a ring has places.
 
     ```mlir
     func.func @f(%q: tensor<?x?x8x16xf32>, %k: tensor<?x?x2x16xf32>) {
@@ -437,29 +447,34 @@ def Tfm_AttentionOp : Tfm_ExpandedLayerOp<"attention", [
       return
     }
     func.func @packed(%q: tensor<?x?x8x16xf32>, %p: tensor<?x?xi32>, %s: tensor<?x?xi32>) {
-      %y = tfm.attention %q, %q, %q at %p in %s causal scale(0.25)
-        : tensor<?x?x8x16xf32>, tensor<?x?x8x16xf32>, tensor<?x?xi32>, tensor<?x?xi32>
+      %y = tfm.attention %q, %q, %q at %p in %s, %p in %s causal scale(0.25)
+        : tensor<?x?x8x16xf32>, tensor<?x?x8x16xf32>, tensor<?x?xi32>, tensor<?x?xi32>,
+          tensor<?x?xi32>, tensor<?x?xi32>
       return
     }
     ```
   }];
   let arguments = (ins Tfm_Heads:$q, Tfm_Heads:$k, Tfm_Heads:$v,
-                       Optional<Tfm_Ids>:$positions,
-                       Optional<Tfm_Ids>:$segment_ids,
-                       UnitAttr:$causal, OptionalAttr<I64Attr>:$window,
+                       Optional<Tfm_Ids>:$q_positions,
+                       Optional<Tfm_Ids>:$q_segments,
+                       Optional<Tfm_Ids>:$k_positions,
+                       Optional<Tfm_Ids>:$k_segments,
+                       UnitAttr:$ring, UnitAttr:$causal, OptionalAttr<I64Attr>:$window,
                        F64Attr:$scale,
                        DefaultValuedAttr<F64Attr, "0.0">:$softcap,
                        OptionalAttr<StrAttr>:$dropout,
                        OptionalAttr<F64Attr>:$p, OptionalAttr<I64Attr>:$key);
   let results = (outs Tfm_Heads:$result);
   let assemblyFormat = [{
-    $q `,` $k `,` $v (`at` $positions^ `in` $segment_ids)?
+    $q `,` $k `,` $v (`at` $q_positions^ `in` $q_segments
+    `,` $k_positions `in` $k_segments)? (`ring` $ring^)?
     (`causal` $causal^)? (`window` `(` $window^ `)`)?
     `scale` `(` custom<Float>($scale) `)`
     (`softcap` `(` custom<Float>($softcap)^ `)`)?
     custom<NamedDropout>($dropout, $p)
     (`key` `(` $key^ `)`)? attr-dict `:` type($q) `,` type($k)
-    (`,` type($positions)^ `,` type($segment_ids))?
+    (`,` type($q_positions)^ `,` type($q_segments)
+    `,` type($k_positions) `,` type($k_segments))?
   }];
   let hasVerifier = 1;
 }

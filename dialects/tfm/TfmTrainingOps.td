@@ -181,22 +181,26 @@ def Tfm_AttentionStatsOp : Tfm_LayerOp<"attention_stats", [
     ```
   }];
   let arguments = (ins Tfm_Heads:$q, Tfm_Heads:$k, Tfm_Heads:$v,
-                       Optional<Tfm_Ids>:$positions,
-                       Optional<Tfm_Ids>:$segment_ids,
-                       UnitAttr:$causal, OptionalAttr<I64Attr>:$window,
+                       Optional<Tfm_Ids>:$q_positions,
+                       Optional<Tfm_Ids>:$q_segments,
+                       Optional<Tfm_Ids>:$k_positions,
+                       Optional<Tfm_Ids>:$k_segments,
+                       UnitAttr:$ring, UnitAttr:$causal, OptionalAttr<I64Attr>:$window,
                        F64Attr:$scale,
                        DefaultValuedAttr<F64Attr, "0.0">:$softcap,
                        OptionalAttr<StrAttr>:$dropout,
                        OptionalAttr<F64Attr>:$p, OptionalAttr<I64Attr>:$key);
   let results = (outs Tfm_Heads:$result, Tfm_Statistics:$lse);
   let assemblyFormat = [{
-    $q `,` $k `,` $v (`at` $positions^ `in` $segment_ids)?
+    $q `,` $k `,` $v (`at` $q_positions^ `in` $q_segments
+    `,` $k_positions `in` $k_segments)? (`ring` $ring^)?
     (`causal` $causal^)? (`window` `(` $window^ `)`)?
     `scale` `(` custom<Float>($scale) `)`
     (`softcap` `(` custom<Float>($softcap)^ `)`)?
     custom<NamedDropout>($dropout, $p)
     (`key` `(` $key^ `)`)? attr-dict `:` type($q) `,` type($k)
-    (`,` type($positions)^ `,` type($segment_ids))? `->` type($lse)
+    (`,` type($q_positions)^ `,` type($q_segments)
+    `,` type($k_positions) `,` type($k_segments))? `->` type($lse)
   }];
 }
 
@@ -371,9 +375,11 @@ def Tfm_AttentionGradOp : Tfm_MathOp<"attention_grad", [
   }];
   let arguments = (ins Tfm_Heads:$grad, Tfm_Heads:$q, Tfm_Heads:$k,
                        Tfm_Heads:$v, Tfm_Heads:$out, Tfm_Statistics:$lse,
-                       Optional<Tfm_Ids>:$positions,
-                       Optional<Tfm_Ids>:$segment_ids,
-                       UnitAttr:$causal, OptionalAttr<I64Attr>:$window,
+                       Optional<Tfm_Ids>:$q_positions,
+                       Optional<Tfm_Ids>:$q_segments,
+                       Optional<Tfm_Ids>:$k_positions,
+                       Optional<Tfm_Ids>:$k_segments,
+                       UnitAttr:$ring, UnitAttr:$causal, OptionalAttr<I64Attr>:$window,
                        F64Attr:$scale,
                        DefaultValuedAttr<F64Attr, "0.0">:$softcap,
                        OptionalAttr<StrAttr>:$dropout,
@@ -381,12 +387,14 @@ def Tfm_AttentionGradOp : Tfm_MathOp<"attention_grad", [
   let results = (outs Tfm_Heads:$grad_q, Tfm_Heads:$grad_k, Tfm_Heads:$grad_v);
   let assemblyFormat = [{
     $grad `,` $q `,` $k `,` $v `,` $out `,` $lse
-    (`at` $positions^ `in` $segment_ids)? (`causal` $causal^)?
+    (`at` $q_positions^ `in` $q_segments `,` $k_positions `in` $k_segments)?
+    (`ring` $ring^)? (`causal` $causal^)?
     (`window` `(` $window^ `)`)? `scale` `(` custom<Float>($scale) `)`
     (`softcap` `(` custom<Float>($softcap)^ `)`)?
     custom<NamedDropout>($dropout, $p) (`key` `(` $key^ `)`)? attr-dict `:`
     type($q) `,` type($k) `,` type($lse)
-    (`,` type($positions)^ `,` type($segment_ids))? `->` type($grad_k)
+    (`,` type($q_positions)^ `,` type($q_segments)
+    `,` type($k_positions) `,` type($k_segments))? `->` type($grad_k)
   }];
 }
 

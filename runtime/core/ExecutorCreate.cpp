@@ -85,10 +85,7 @@ Executor::Operand Executor::resolveOperand(const plan::Program &program,
 }
 
 int64_t Executor::offsetOnRank(const plan::Buffer &buffer) const {
-  return buffer.per_coordinate() == 0
-             ? 0
-             : buffer.per_coordinate() *
-                   mesh_.coordinate(rank_, static_cast<Axis>(buffer.axis()));
+  return buffer.per_piece() * mesh_.place(rank_, pieceAxes(plan_, buffer));
 }
 
 std::span<const int64_t> Executor::integersOf(uint32_t index) {
@@ -205,13 +202,13 @@ Executor::resolveParameter(LogicalParameter info,
   state.owned = {0, info.elements};
   if (info.range) {
     const OptimizerRange &range = ranges[*info.range];
-    const int64_t coordinate = mesh_.coordinate(rank_, range.axis);
-    state.owned = ownedElements(info, range, coordinate);
+    const int64_t place = mesh_.place(rank_, range.axes);
+    state.owned = ownedElements(info, range, place);
     // From the beginning of the vector, or of the piece if that is all there
     // is.
     const int64_t first =
         info.inRange + state.owned.begin * kElement -
-        (range.stateBytes == range.bytes ? 0 : coordinate * range.pieceBytes);
+        (range.stateBytes == range.bytes ? 0 : place * range.pieceBytes);
     state.moment = vector(state.owned.size(), at(range.moment, first));
     state.variance = vector(state.owned.size(), at(range.variance, first));
   }

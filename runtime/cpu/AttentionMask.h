@@ -73,13 +73,32 @@ public:
     }
   }
 
+  /// Whether places in documents are given.
+  bool isPacked() const { return key.positions != nullptr; }
+  /// Places in the row, which count queries and keys where they are given.
+  uint32_t placeOfQuery(int64_t i) const { return placeIn(query, i); }
+  uint32_t placeOfKey(int64_t j) const { return placeIn(key, j); }
+  /// How many of the keys from rows.begin on have places one after another.
+  int64_t keysInARow(Range rows) const {
+    const uint32_t first = placeOfKey(rows.begin);
+    int64_t count = 1;
+    while (count < rows.size() && placeOfKey(rows.begin + count) ==
+                                      first + static_cast<uint32_t>(count)) {
+      ++count;
+    }
+    return count;
+  }
+
 private:
+  static uint32_t placeIn(const Places &places, int64_t row) {
+    return static_cast<uint32_t>(places.positions[row]) +
+           static_cast<uint32_t>(places.segments[row]);
+  }
   /// The keys of a segment at positions from `first` to `last` are seen.
   struct Sight {
     int32_t segment, first, last;
   };
 
-  bool isPacked() const { return key.positions != nullptr; }
   Range rowKeys(int64_t i) const {
     return {window ? std::max<int64_t>(0, i - window + 1) : 0,
             causal ? i + 1 : keys};

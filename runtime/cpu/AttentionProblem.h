@@ -25,6 +25,7 @@ inline constexpr int64_t kQueryBlock = 128;
 inline constexpr int64_t kKeyBlock = 128;
 
 struct AttentionProblem {
+  /// Keys are those of a ring, of which a rank has a part.
   int64_t batch, queries, keys, heads, kvHeads, dim;
   /// Of all samples, row after row.
   Places queryPlaces, keyPlaces;
@@ -44,15 +45,17 @@ struct AttentionProblem {
   /// `places`: none, or positions and segments of queries, then of keys.
   AttentionProblem(const KernelContext &ctx, const KernelArguments &args,
                    const View &q, const View &k, std::span<const View> places)
-      : batch(q.dims[0]), queries(q.dims[1]), keys(k.dims[1]), heads(q.dims[2]),
-        kvHeads(k.dims[2]), dim(q.dims[3]), causal(args.integers[0]),
-        window(args.integers[1]), scale(static_cast<float>(args.floats[0])),
+      : batch(q.dims[0]), queries(q.dims[1]),
+        keys(places.empty() ? k.dims[1] : places[2].dims[1]), heads(q.dims[2]),
+        kvHeads(k.dims[2]), dim(q.dims[3]), causal(args.integers.last(4)[0]),
+        window(args.integers.last(4)[1]),
+        scale(static_cast<float>(args.floats[0])),
         softcap(static_cast<float>(args.floats[2])),
         threshold(dropoutThreshold(args.floats[1])),
         keptFactor(static_cast<float>(1 / (1 - args.floats[1]))),
         key(toPhiloxKey(dropoutKey(ctx.scalars.seed, ctx.scalars.step,
-                                   args.integers[2], ctx.application))),
-        firstSample(ctx.firstSample), firstHead(args.integers[3]) {
+                                   args.integers.last(4)[2], ctx.application))),
+        firstSample(ctx.firstSample), firstHead(args.integers.last(4)[3]) {
     if (!places.empty()) {
       queryPlaces = {places[0].as<int32_t>(), places[1].as<int32_t>()};
       keyPlaces = {places[2].as<int32_t>(), places[3].as<int32_t>()};
@@ -61,13 +64,15 @@ struct AttentionProblem {
 
   int64_t group() const { return heads / kvHeads; }
 
-  AttentionMask maskOf(int64_t b) const {
+  AttentionMask maskOf(int64_t b) const { return maskOf(b, {0, keys}); }
+  /// With some of the keys, which count from 0 then.
+  AttentionMask maskOf(int64_t b, Range some) const {
     return {causal,
             window,
             queries,
-            keys,
+            some.size(),
             queryPlaces.from(b * queries),
-            keyPlaces.from(b * keys)};
+            keyPlaces.from(b * keys + some.begin)};
   }
 
   PhiloxCounter counter(int64_t b, int64_t h, int64_t query,
@@ -75,6 +80,19 @@ struct AttentionProblem {
     return attentionCounter(firstSample + b, firstHead + h, query,
                             firstKey / 4);
   }
+
+  /// Drops elements out of `row`, the scores of a query against `keys`, and
+  /// multiplies the others by `factor`: those of `seen`, and possibly some
+  /// before them.
+  void dropOut(const AttentionMask &mask, int64_t b, int64_t h, int64_t query,
+               Range keys, Range seen, float factor, float *row) const;
+};
+
+/// Rows of keys and values of every sample: `count` of them from row `first`
+/// on.
+struct KeyRows {
+  View k, v;
+  int64_t first, count;
 };
 
 /// Row `first` of one head of a [batch, sequence, heads, dim] buffer.

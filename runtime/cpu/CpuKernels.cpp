@@ -70,6 +70,10 @@ constexpr KernelFunction kFunctions[] = {
     cpu::ropeAt,
     cpu::packedAttention,
     cpu::packedAttentionGrad,
+    cpu::dropoutAt,
+    cpu::ringAttention,
+    cpu::ringAttentionGrad,
+    cpu::allToAll,
 };
 static_assert(std::size(kFunctions) == kKernelCount);
 } // namespace

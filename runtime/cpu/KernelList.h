@@ -56,6 +56,7 @@ void scale(const KernelContext &ctx, const KernelArguments &args);
 void allReduce(const KernelContext &ctx, const KernelArguments &args);
 void allGather(const KernelContext &ctx, const KernelArguments &args);
 void reduceScatter(const KernelContext &ctx, const KernelArguments &args);
+void allToAll(const KernelContext &ctx, const KernelArguments &args);
 void slice(const KernelContext &ctx, const KernelArguments &args);
 void toPartial(const KernelContext &ctx, const KernelArguments &args);
 void sendStart(const KernelContext &ctx, const KernelArguments &args);
@@ -68,6 +69,9 @@ void positionsGradAt(const KernelContext &ctx, const KernelArguments &args);
 void ropeAt(const KernelContext &ctx, const KernelArguments &args);
 void packedAttention(const KernelContext &ctx, const KernelArguments &args);
 void packedAttentionGrad(const KernelContext &ctx, const KernelArguments &args);
+void dropoutAt(const KernelContext &ctx, const KernelArguments &args);
+void ringAttention(const KernelContext &ctx, const KernelArguments &args);
+void ringAttentionGrad(const KernelContext &ctx, const KernelArguments &args);
 
 } // namespace mega::cpu
 

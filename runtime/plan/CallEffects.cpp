@@ -130,13 +130,15 @@ Status Analysis::checkOverlaps(const std::vector<Touch> &touches) const {
         return badInput("{} overlaps operand {}, which the kernel writes too",
                         at(a), spec.operands[j].name);
       }
-      const auto index = static_cast<int>(j);
-      const bool allowed = spec.operands[i].inPlaceOf == index ||
-                           spec.operands[i].alsoInPlaceOf == index;
-      if (!allowed) {
+      if (!a.mayReplace(static_cast<int>(j))) {
+        const auto index = static_cast<int>(j);
+        const bool zigzag = spec.operands[i].inPlaceOf == index ||
+                            spec.operands[i].alsoInPlaceOf == index;
         return badInput("{} overlaps operand {}, which the kernel reads: {} "
-                        "does not work in place of it",
-                        at(a), spec.operands[j].name, spec.name);
+                        "does not work in place of it{}",
+                        at(a), spec.operands[j].name, spec.name,
+                        zigzag ? " in zigzag, whose pieces are two runs each"
+                               : "");
       }
       if (!samePlace(a, b)) {
         return badInput("{} overlaps operand {} at another address or shape: "
@@ -282,6 +284,7 @@ std::vector<Touch> touchesOf(const plan::Plan &plan, uint32_t programIndex,
   const auto integers =
       elements(function.integers())
           .subspan(launch.first_integer(), spec.integers.size());
+  const bool inPlace = worksInPlace(spec, integers);
   std::vector<Touch> touches;
   for (uint32_t i = 0; i < spec.operands.size(); ++i) {
     const plan::Buffer &buffer = elements(function.buffers())[elements(
@@ -304,14 +307,16 @@ std::vector<Touch> touchesOf(const plan::Plan &plan, uint32_t programIndex,
     touch.access = resolvedAccess(spec, static_cast<int>(i), integers);
     touch.kernel = kernel;
     touch.site = {programIndex, callIndex, number, i};
+    if (inPlace) {
+      touch.replaces = {spec.operands[i].inPlaceOf,
+                        spec.operands[i].alsoInPlaceOf};
+    }
     touches.push_back(touch);
   }
-  for (uint32_t i = 0; i < touches.size(); ++i) {
-    for (int source :
-         {spec.operands[i].inPlaceOf, spec.operands[i].alsoInPlaceOf}) {
-      touches[i].inPlace |=
-          source >= 0 &&
-          samePlace(touches[i], touches[static_cast<size_t>(source)]);
+  for (Touch &touch : touches) {
+    for (const int source : touch.replaces) {
+      touch.inPlace |=
+          source >= 0 && samePlace(touch, touches[static_cast<size_t>(source)]);
     }
   }
   return touches;

@@ -23,6 +23,8 @@
 #include "runtime/plan/Plan.h"
 #include "runtime/plan/Status.h"
 
+#include <algorithm>
+#include <array>
 #include <compare>
 #include <string>
 #include <vector>
@@ -58,7 +60,9 @@ struct Touch {
   Box box;
   BufferType type;
   Access access = Access::Read;
-  /// Written in place of an operand that is read.
+  /// Operands of the launch that it may replace in place; -1: none.
+  std::array<int, 2> replaces = {-1, -1};
+  /// Written in place of one of them.
   bool inPlace = false;
   Kernel kernel = Kernel::Zero;
   Site site;
@@ -67,6 +71,10 @@ struct Touch {
     return access == Access::Read || access == Access::ReadWrite;
   }
   bool isWritten() const { return access != Access::Read; }
+  bool mayReplace(int operand) const {
+    return std::find(replaces.begin(), replaces.end(), operand) !=
+           replaces.end();
+  }
 };
 
 /// The operands of launch `launch` of the function that call `call` of program

@@ -2,6 +2,7 @@
 #include "runtime/plan/KernelChecks.h"
 #include "runtime/plan/KernelExpect.h"
 #include "runtime/plan/Layout.h"
+#include "runtime/plan/SequenceOrder.h"
 
 namespace mega::checks {
 
@@ -13,6 +14,17 @@ static Status expectMoved(Signature s) {
   }
   MEGA_RETURN_IF_ERROR(expectContiguous(s, {0, 1}));
   return expectRange("group", s.integers[0], 0, 255);
+}
+
+/// Dimension `dim` of `whole` divides into pieces like `piece`.
+static Status expectCut(int64_t dim, const BufferType &whole,
+                        const BufferType &piece, int64_t zigzag) {
+  MEGA_RETURN_IF_ERROR(expectRange("zigzag", zigzag, 0, 1));
+  const auto d = static_cast<size_t>(dim);
+  MEGA_RETURN_IF_ERROR_CONTEXT(
+      checkPieces(zigzag != 0, whole.dims[d] / piece.dims[d], whole.dims[d]),
+      "dimension {}", dim);
+  return Status::ok();
 }
 
 /// Operand `whole` is a multiple of operand `piece` in dimension "dim", and has
@@ -30,19 +42,22 @@ static Status expectPieces(Signature s, int whole, int piece) {
       return mismatch("the whole", w, "the piece", p);
     }
   }
-  return Status::ok();
+  return expectCut(s.integers[1], w, p, s.integers[2]);
 }
 
-/// Operand 2 is the scratch that a collective on `whole` needs.
-static Status expectPacking(Signature s, const BufferType &whole) {
+/// Operand 2 is the scratch of a collective: `extent` elements of the data.
+static Status expectPacking(Signature s, int64_t extent) {
   const BufferType &scratch = s.operands[2];
-  const int64_t extent = collectiveScratch(whole, s.integers[1]);
-  if (scratch.type != whole.type || scratch.rank != 1 ||
+  if (scratch.type != s.operands[0].type || scratch.rank != 1 ||
       scratch.dims[0] != extent || !scratch.isContiguous()) {
     return badInput("the scratch is {}, expected {} elements of {}",
-                    toString(scratch), extent, name(whole.type));
+                    toString(scratch), extent, name(s.operands[0].type));
   }
   return Status::ok();
+}
+static Status expectPackingOf(Signature s, const BufferType &whole) {
+  return expectPacking(
+      s, collectiveScratch(whole, s.integers[1], s.integers[2] != 0));
 }
 
 Status allReduce(Signature s) {
@@ -55,12 +70,12 @@ Status allReduce(Signature s) {
 
 Status allGather(Signature s) {
   MEGA_RETURN_IF_ERROR(expectPieces(s, 1, 0));
-  return expectPacking(s, s.operands[1]);
+  return expectPackingOf(s, s.operands[1]);
 }
 
 Status reduceScatter(Signature s) {
   MEGA_RETURN_IF_ERROR(expectPieces(s, 0, 1));
-  return expectPacking(s, s.operands[0]);
+  return expectPackingOf(s, s.operands[0]);
 }
 
 Status slice(Signature s) { return expectPieces(s, 0, 1); }
@@ -71,7 +86,33 @@ Status toPartial(Signature s) {
   }
   MEGA_RETURN_IF_ERROR(expectMoved(s));
   MEGA_RETURN_IF_ERROR(expectRange("dim", s.integers[1], -1, -1));
+  MEGA_RETURN_IF_ERROR(expectRange("zigzag", s.integers[2], 0, 0));
   return expectSameShape(s, {0, 1});
+}
+
+Status allToAll(Signature s) {
+  MEGA_RETURN_IF_ERROR(expectMoved(s));
+  const BufferType &x = s.operands[0], &y = s.operands[1];
+  const int64_t from = s.integers[1], to = s.integers[2];
+  MEGA_RETURN_IF_ERROR(expectRange("from_dim", from, 0, x.rank - 1));
+  MEGA_RETURN_IF_ERROR(expectRange("to_dim", to, 0, x.rank - 1));
+  if (from == to) {
+    return badInput("from_dim and to_dim are both {}, expected two dimensions",
+                    from);
+  }
+  const auto f = static_cast<size_t>(from), t = static_cast<size_t>(to);
+  bool fits = y.dims[f] % x.dims[f] == 0 && x.dims[t] % y.dims[t] == 0 &&
+              y.dims[f] / x.dims[f] == x.dims[t] / y.dims[t];
+  for (size_t d = 0; d < static_cast<size_t>(x.rank); ++d) {
+    fits &= d == f || d == t || x.dims[d] == y.dims[d];
+  }
+  if (!fits) {
+    return mismatch("x", x, "y", y);
+  }
+  MEGA_RETURN_IF_ERROR(expectCut(from, y, x, s.integers[3]));
+  MEGA_RETURN_IF_ERROR(expectCut(to, x, y, s.integers[4]));
+  return expectPacking(s, allToAllScratch(x, y, from, to, s.integers[3] != 0,
+                                          s.integers[4] != 0));
 }
 
 Status transfer(Signature s) {

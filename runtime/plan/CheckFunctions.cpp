@@ -8,7 +8,7 @@ namespace {
 bool hasAddress(const plan::Buffer &buffer) {
   return buffer.per_instance() != 0 || buffer.per_slot() != 0 ||
          buffer.per_frame() != 0 || buffer.per_micro_batch() != 0 ||
-         buffer.per_coordinate() != 0;
+         buffer.per_piece() != 0;
 }
 
 Status checkArgument(const plan::Plan &plan, const plan::Buffer &argument,
@@ -106,6 +106,9 @@ Status checkOneLaunch(const plan::Plan &plan, const plan::Function &function,
     if (isConversion(kernel)) {
       MEGA_RETURN_IF_ERROR_CONTEXT(
           checkConversionGroup(plan, kernel, signature), "{}", spec.name);
+    } else if (isRing(kernel)) {
+      MEGA_RETURN_IF_ERROR_CONTEXT(checkRingGroup(plan, kernel, signature),
+                                   "{}", spec.name);
     } else if (isBetweenStages(kernel)) {
       MEGA_RETURN_IF_ERROR_CONTEXT(checkStageGroup(plan, kernel, signature),
                                    "{}", spec.name);

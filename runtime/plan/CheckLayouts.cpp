@@ -53,7 +53,9 @@ Status checkAxes(const Mesh &mesh, const Axes &axes, uint8_t count) {
 
 Status checkLayout(const Mesh &mesh, const plan::Layout &layout) {
   MEGA_RETURN_IF_ERROR(checkRange("rank", layout.rank(), 0, Layout::kMaxRank));
-  MEGA_RETURN_IF_ERROR(checkRange("reserved bytes", layout.reserved(), 0, 0));
+  MEGA_RETURN_IF_ERROR(
+      checkRange("zigzag", layout.zigzag(), 0, (1 << layout.rank()) - 1));
+  MEGA_RETURN_IF_ERROR(checkReserved(*layout.reserved()));
   for (uint32_t d = 0; d < Layout::kMaxRank; ++d) {
     const plan::LayoutDimension &dimension = *layout.dims()->Get(d);
     const auto check = [&]() -> Status {
@@ -153,25 +155,28 @@ Status checkBufferLayout(const plan::Plan &plan, const plan::Buffer &buffer) {
   MEGA_RETURN_IF_ERROR_CONTEXT(layout.verify(buffer.rank()), "layout {}",
                                buffer.layout());
   MEGA_RETURN_IF_ERROR(checkReserved(*buffer.reserved()));
-  if (buffer.per_coordinate() == 0) {
-    return checkRange("axis without per_coordinate", buffer.axis(), 0, 0);
+  if (buffer.per_piece() == 0) {
+    return checkRange("axes without per_piece", buffer.axes(), 0, 0);
   }
-  const Mesh mesh = meshOf(plan);
-  MEGA_RETURN_IF_ERROR(checkAxis(mesh, buffer.axis()));
-  const auto axis = static_cast<Axis>(buffer.axis());
   const BufferType type = bufferType(buffer);
   if (type.rank != 1 || !type.isContiguous()) {
-    return badInput("it is {}, expected a vector to be in pieces over {}",
-                    toString(type), name(axis));
+    return badInput("it is {}, expected a vector to be in pieces",
+                    toString(type));
   }
-  if (buffer.per_coordinate() != type.extentBytes()) {
-    return badInput("per_coordinate is {}, a piece has {} bytes",
-                    buffer.per_coordinate(), type.extentBytes());
+  if (buffer.per_piece() != type.extentBytes()) {
+    return badInput("per_piece is {}, a piece has {} bytes", buffer.per_piece(),
+                    type.extentBytes());
   }
-  const Layout::Dimension &cut = layout.dims[0];
-  if (layout.rank != 1 || cut.axes[cut.count - 1u] != axis) {
-    return badInput("it is in pieces over {}, its layout is [{}]", name(axis),
-                    layout.str());
+  // A suffix of the axes that cut the vector.
+  uint8_t found = 0;
+  const std::span<const Axis> cut = layout.dims[0].list();
+  for (size_t i = cut.size(); i-- > 0 && (buffer.axes() & bit(cut[i])) != 0;) {
+    found |= bit(cut[i]);
+  }
+  if (layout.rank != 1 || layout.dims[0].zigzag || found == 0 ||
+      found != buffer.axes()) {
+    return badInput("it is in pieces over the axes 0x{:x}, its layout is [{}]",
+                    buffer.axes(), layout.str());
   }
   return Status::ok();
 }
@@ -218,8 +223,9 @@ std::vector<int64_t> largestIntegers(const plan::Plan &plan,
   return largest;
 }
 
-Status checkConversionGroup(const plan::Plan &plan, Kernel kernel,
-                            const LaunchSignature &signature) {
+/// The number of ranks in the group of tensors that the launch names.
+static StatusOr<int64_t> groupSize(const plan::Plan &plan,
+                                   const LaunchSignature &signature) {
   const auto number = static_cast<uint64_t>(signature.integers[0]);
   const auto groups = elements(plan.groups());
   if (number >= groups.size()) {
@@ -228,13 +234,20 @@ Status checkConversionGroup(const plan::Plan &plan, Kernel kernel,
   if (isBetweenStages(groups[number])) {
     return badInput("group {} has stages, and layouts do not", number);
   }
-  const int64_t size = placeIn(groups[number], meshOf(plan), 0).size;
+  return placeIn(groups[number], meshOf(plan), 0).size;
+}
+
+Status checkConversionGroup(const plan::Plan &plan, Kernel kernel,
+                            const LaunchSignature &signature) {
+  MEGA_ASSIGN_OR_RETURN(const int64_t size, groupSize(plan, signature));
   const int64_t dim = signature.integers[1];
   if (kernel == Kernel::AllReduce || dim < 0) {
     return Status::ok();
   }
-  const bool gathers =
-      kernel == Kernel::AllGather || kernel == Kernel::ToPartial;
+  // Of all_to_all, which changes two dimensions alike, that of from_dim.
+  const bool gathers = kernel == Kernel::AllGather ||
+                       kernel == Kernel::ToPartial ||
+                       kernel == Kernel::AllToAll;
   const BufferType &whole = signature.operands[gathers ? 1 : 0];
   const BufferType &piece = signature.operands[gathers ? 0 : 1];
   const auto d = static_cast<size_t>(dim);
@@ -243,6 +256,19 @@ Status checkConversionGroup(const plan::Plan &plan, Kernel kernel,
              : badInput("the whole is {} and the piece {}, but the group has "
                         "{} ranks",
                         toString(whole), toString(piece), size);
+}
+
+Status checkRingGroup(const plan::Plan &plan, Kernel kernel,
+                      const LaunchSignature &signature) {
+  MEGA_ASSIGN_OR_RETURN(const int64_t size, groupSize(plan, signature));
+  const size_t k = kernel == Kernel::RingAttention ? 1 : 2;
+  const BufferType &piece = signature.operands[k];
+  const BufferType &places = signature.operands[k + 4];
+  return places.dims[1] == piece.dims[1] * size
+             ? Status::ok()
+             : badInput("the places are {} and a rank's key {}, but the group "
+                        "has {} ranks",
+                        toString(places), toString(piece), size);
 }
 
 Status checkStageGroup(const plan::Plan &plan, Kernel kernel,

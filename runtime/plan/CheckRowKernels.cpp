@@ -117,6 +117,18 @@ Status dropout(Signature s) {
   return expectProbability(s.floats[0]);
 }
 
+Status dropoutAt(Signature s) {
+  MEGA_RETURN_IF_ERROR(expectOneType(s, {0, 3}));
+  MEGA_RETURN_IF_ERROR(expectSameShape(s, {0, 3}));
+  if (s.operands[0].rank < 3) {
+    return badInput("operand 0 is {}, expected [batch, sequence, ...]",
+                    toString(s.operands[0]));
+  }
+  MEGA_RETURN_IF_ERROR(expectPlaces(s, 0, {1, 2}));
+  MEGA_RETURN_IF_ERROR(expectStart(s, 1));
+  return expectProbability(s.floats[0]);
+}
+
 Status scale(Signature s) {
   MEGA_RETURN_IF_ERROR(unary(s));
   return expectFinite("factor", s.floats[0]);

@@ -29,6 +29,10 @@ Status checkSame(const plan::Plan &plan, const plan::Plan &stage) {
            std::tuple("sequence_length", plan.sequence_length(),
                       stage.sequence_length()),
            std::tuple("vocabulary", plan.vocabulary(), stage.vocabulary()),
+           std::tuple("packed", uint32_t{plan.packed()},
+                      uint32_t{stage.packed()}),
+           std::tuple("sequence_order", uint32_t{plan.sequence_order()},
+                      uint32_t{stage.sequence_order()}),
        }) {
     if (a != b) {
       return badInput("its {} is {}, that of the plan {}", what, b, a);

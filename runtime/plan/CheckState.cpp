@@ -176,12 +176,24 @@ Status checkInputs(const plan::Plan &plan) {
     MEGA_RETURN_IF_ERROR_CONTEXT(
         checkPlacedBuffer(plan, input.buffer(), limits), "input {}", inputName);
     const BufferType type = bufferType(*input.buffer());
+    const Layout wanted = inputLayout(plan, inputName);
+    const Layout found = layoutOf(plan, *input.buffer());
+    if (found != wanted) {
+      return badInput("input {} has layout [{}], expected [{}]", inputName,
+                      found.str(), wanted.str());
+    }
+    const int64_t sequence[] = {1, plan.sequence_length()};
+    Layout columns = wanted;
+    columns.dims[0] = {};
+    columns.rank = columns.dims[1].count == 0 ? 0 : 2;
+    MEGA_RETURN_IF_ERROR_CONTEXT(columns.verify(meshOf(plan), sequence),
+                                 "input {}", inputName);
+    const int64_t extent =
+        wanted.localExtent(1, plan.sequence_length(), meshOf(plan));
     if (type.type != DataType::I32 || type.rank != 2 || !type.isContiguous() ||
-        type.dims[0] != plan.micro_batch_size() ||
-        type.dims[1] != plan.sequence_length()) {
+        type.dims[0] != plan.micro_batch_size() || type.dims[1] != extent) {
       return badInput("input {} is {}, expected {}x{}xi32", inputName,
-                      toString(type), plan.micro_batch_size(),
-                      plan.sequence_length());
+                      toString(type), plan.micro_batch_size(), extent);
     }
     const plan::Region &region = *plan.regions()->Get(input.buffer()->region());
     if (region.part() != plan::Part::Input) {

@@ -1,6 +1,7 @@
 #include "runtime/plan/Communication.h"
 
 #include "runtime/plan/PlanLayouts.h"
+#include "runtime/plan/RingSteps.h"
 #include "runtime/plan/StepExecution.h"
 #include "runtime/plan/StepTimes.h"
 
@@ -20,6 +21,9 @@ uint64_t CommunicationTotal::sentBytes() const {
     return bytes;
   case Kernel::ReceiveStart:
     return 0;
+  case Kernel::RingAttention:
+  case Kernel::RingAttentionGrad:
+    return ringBytes;
   case Kernel::AllReduce:
   case Kernel::SumStages:
     return 2 * once;
@@ -29,9 +33,18 @@ uint64_t CommunicationTotal::sentBytes() const {
 }
 
 std::string_view CommunicationTotal::name() const {
-  return kernel == Kernel::SendStart      ? "send"
-         : kernel == Kernel::ReceiveStart ? "receive"
-                                          : kernelSpec(kernel).name;
+  switch (kernel) {
+  case Kernel::SendStart:
+    return "send";
+  case Kernel::ReceiveStart:
+    return "receive";
+  case Kernel::RingAttention:
+    return "ring";
+  case Kernel::RingAttentionGrad:
+    return "ring_grad";
+  default:
+    return kernelSpec(kernel).name;
+  }
 }
 
 std::string CommunicationTotal::phaseName() const {
@@ -105,6 +118,50 @@ runsByPhase(const plan::Plan &plan, std::span<const plan::Action> actions) {
   return runs;
 }
 
+/// The operands of a launch.
+std::vector<BufferType> typesOf(const plan::Function &function,
+                                const plan::Launch &launch) {
+  std::vector<BufferType> types;
+  const size_t count =
+      kernelSpec(static_cast<Kernel>(launch.kernel())).operands.size();
+  for (const uint16_t operand :
+       elements(function.operands()).subspan(launch.first_operand(), count)) {
+    types.push_back(bufferType(elements(function.buffers())[operand]));
+  }
+  return types;
+}
+
+/// Bytes of the tensors that a launch moves, and of a ring what is sent.
+struct Moved {
+  uint64_t bytes = 0;
+  uint64_t ring = 0;
+};
+Moved movedBy(const plan::Function &function, const plan::Launch &launch) {
+  const auto kernel = static_cast<Kernel>(launch.kernel());
+  const std::vector<BufferType> types = typesOf(function, launch);
+  Moved moved;
+  if (!isRing(kernel)) {
+    for (size_t i = 0; i < std::min<size_t>(2, types.size()); ++i) {
+      moved.bytes =
+          std::max(moved.bytes, static_cast<uint64_t>(types[i].extentBytes()));
+    }
+    return moved;
+  }
+  const bool gradient = kernel == Kernel::RingAttentionGrad;
+  const BufferType &k = types[gradient ? 2 : 1];
+  const BufferType &places = types[gradient ? 6 : 5];
+  const auto integers =
+      elements(function.integers()).subspan(launch.first_integer());
+  const Ring ring = {places.dims[1] / k.dims[1], places.dims[1],
+                     static_cast<SequenceOrder>(integers[1]), integers[2] != 0,
+                     integers[3]};
+  const int64_t each =
+      byteSize(k.type) + (gradient ? byteSize(DataType::F32) : 0);
+  moved.bytes = static_cast<uint64_t>(2 * ring.ranks * k.elements() * each);
+  moved.ring = mostRingSentBytes(ring, k, gradient);
+  return moved;
+}
+
 } // namespace
 
 std::vector<CommunicationTotal> communicationOf(const plan::Plan &plan,
@@ -128,20 +185,12 @@ std::vector<CommunicationTotal> communicationOf(const plan::Plan &plan,
         const bool moves = isBetweenStages(kernel) &&
                            kernel != Kernel::SendWait &&
                            kernel != Kernel::ReceiveWait;
-        if (!isCollective(kernel) && !moves) {
+        if (!isCollective(kernel) && !isRing(kernel) && !moves) {
           continue;
         }
         const auto group = static_cast<size_t>(
             elements(function.integers())[launch.first_integer()]);
-        uint64_t bytes = 0;
-        const size_t operands =
-            std::min<size_t>(2, kernelSpec(kernel).operands.size());
-        for (uint32_t operand = 0; operand < operands; ++operand) {
-          const plan::Buffer &buffer = elements(function.buffers())[elements(
-              function.operands())[launch.first_operand() + operand]];
-          bytes = std::max(
-              bytes, static_cast<uint64_t>(bufferType(buffer).extentBytes()));
-        }
+        const Moved moved = movedBy(function, launch);
         CommunicationTotal &total =
             totals[{phase, axesText(groups[group]), kernel}];
         total.phase = phase;
@@ -149,7 +198,8 @@ std::vector<CommunicationTotal> communicationOf(const plan::Plan &plan,
         total.axes = axesText(groups[group]);
         total.size = placeIn(groups[group], mesh, rank).size;
         total.count += runs * call.count();
-        total.bytes += runs * call.count() * bytes;
+        total.bytes += runs * call.count() * moved.bytes;
+        total.ringBytes += runs * call.count() * moved.ring;
       }
     }
   };

@@ -1,4 +1,4 @@
-//===- Communication.h - What a plan's collectives move ---------*- C++ -*-===//
+//===- Communication.h - What a plan's kernels move -------------*- C++ -*-===//
 #ifndef MEGA_RUNTIME_PLAN_COMMUNICATION_H
 #define MEGA_RUNTIME_PLAN_COMMUNICATION_H
 
@@ -15,21 +15,25 @@ namespace mega {
 /// needs what they receive.
 struct CommunicationTotal {
   plan::ActionKind phase = plan::ActionKind::Prologue;
-  /// A collective, SendStart, ReceiveStart or SumStages.
+  /// A collective, a ring, SendStart, ReceiveStart or SumStages.
   Kernel kernel = Kernel::AllReduce;
   /// Axes of the group, `tp` or `dp x tp`, and its members.
   std::string axes;
   int64_t size = 1;
   /// Of one rank and step: how many, and the bytes of the tensors they move,
-  /// whole ones for all_gather and reduce_scatter.
+  /// whole ones for all_gather and reduce_scatter, pieces for all_to_all. Of a
+  /// ring, the keys and values of all its ranks, and with a gradient its sums
+  /// in f32.
   uint64_t count = 0;
   uint64_t bytes = 0;
+  /// What the rank of a ring that sends most sends, without what nobody sees.
+  uint64_t ringBytes = 0;
 
   /// What a rank has to send with the fewest bytes possible (Patarasuk and
-  /// Yuan, 2009): bytes * (n - 1) / n, twice for a sum on all; what it sends,
-  /// and nothing of what it receives.
+  /// Yuan, 2009): bytes * (n - 1) / n, twice for a sum on all. An all_to_all
+  /// keeps one n-th of the rank's piece. Of transfers, what is sent.
   uint64_t sentBytes() const;
-  /// `all_reduce`, `send`.
+  /// `all_reduce`, `send`, `ring`.
   std::string_view name() const;
   /// `forward`.
   std::string phaseName() const;

@@ -19,7 +19,9 @@ inline constexpr std::string_view kLabelsInput = "labels";
 /// The place of a token in its document, or in its row if the document began
 /// before the row: below the sequence length.
 inline constexpr std::string_view kPositionsInput = "positions";
-/// The number of a token's document in its row: below the sequence length.
+/// The number in its row of the token with which a token's document begins, 0
+/// if the document began before the row: below the sequence length. With the
+/// position it adds up to the token's own number in the row.
 inline constexpr std::string_view kSegmentsInput = "segment_ids";
 
 /// Whether what it holds comes from the data itself.

@@ -8,6 +8,7 @@
 #include "runtime/plan/LogicalParameters.h"
 #include "runtime/plan/PlanLayouts.h"
 #include "runtime/plan/Report.h"
+#include "runtime/plan/SequenceOrder.h"
 #include "runtime/plan/StageMap.h"
 #include "runtime/plan/StepTimes.h"
 
@@ -18,6 +19,17 @@ namespace mega {
 namespace {
 
 using Out = std::back_insert_iterator<std::string>;
+
+/// What becomes of the tokens of a row, if not simply all of it.
+std::string sequenceText(const plan::Plan &plan) {
+  std::string text = plan.packed() ? "; documents are kept apart" : "";
+  if (meshOf(plan).size(Axis::Cp) > 1) {
+    text +=
+        fmt::format("; rows are {} over cp",
+                    name(static_cast<SequenceOrder>(plan.sequence_order())));
+  }
+  return text;
+}
 
 std::string address(const plan::Plan &plan, const plan::Buffer &buffer) {
   if (buffer.space() == static_cast<uint8_t>(plan::Space::Argument)) {
@@ -34,9 +46,13 @@ std::string address(const plan::Plan &plan, const plan::Buffer &buffer) {
       inside += fmt::format(" + {}{}", stride, letter);
     }
   }
-  if (buffer.per_coordinate() != 0) {
-    inside += fmt::format(" + {}*{}", buffer.per_coordinate(),
-                          name(static_cast<Axis>(buffer.axis())));
+  if (buffer.per_piece() != 0) {
+    std::string over;
+    for (const Axis axis : pieceAxes(plan, buffer)) {
+      over += over.empty() ? "" : " x ";
+      over += name(axis);
+    }
+    inside += fmt::format(" + {}*{}", buffer.per_piece(), over);
   }
   return fmt::format(
       "{}[{}]", text(plan.regions()->Get(buffer.region())->name()), inside);
@@ -67,7 +83,7 @@ void printIdentity(Out out, const LoadedPlan &loaded) {
                        : fmt::format(" (below {})", input->limit()));
     separator = ", ";
   }
-  fmt::format_to(out, "\n");
+  fmt::format_to(out, "{}\n", sequenceText(plan));
   fmt::format_to(out, "work        {:.4g} GFLOP per step\n\n",
                  static_cast<double>(plan.flops_per_step()) * 1e-9);
 }

@@ -3,6 +3,7 @@
 #include "runtime/plan/Inspect.h"
 #include "runtime/plan/Kernels.h"
 #include "runtime/plan/Layout.h"
+#include "runtime/plan/SequenceOrder.h"
 #include "runtime/plan/StageMap.h"
 
 #include <nlohmann/json.hpp>
@@ -239,6 +240,9 @@ std::string inspectJson(const LoadedPlan &loaded) {
                {"global_batch_size", plan.global_batch_size()},
                {"sequence_length", plan.sequence_length()},
                {"vocabulary", plan.vocabulary()},
+               {"packed", plan.packed()},
+               {"sequence_order",
+                name(static_cast<SequenceOrder>(plan.sequence_order()))},
                {"inputs", std::move(inputs)}};
   if (stageCount(plan) == 1) {
     addExecution(json, plan);

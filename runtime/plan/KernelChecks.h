@@ -37,6 +37,7 @@ Status geluGrad(const LaunchSignature &s);
 Status gated(const LaunchSignature &s);
 Status gatedGrad(const LaunchSignature &s);
 Status dropout(const LaunchSignature &s);
+Status dropoutAt(const LaunchSignature &s);
 Status scale(const LaunchSignature &s);
 Status unary(const LaunchSignature &s);
 Status binary(const LaunchSignature &s);
@@ -49,6 +50,8 @@ Status attentionGrad(const LaunchSignature &s);
 Status ropeAt(const LaunchSignature &s);
 Status packedAttention(const LaunchSignature &s);
 Status packedAttentionGrad(const LaunchSignature &s);
+Status ringAttention(const LaunchSignature &s);
+Status ringAttentionGrad(const LaunchSignature &s);
 
 // CheckHeadKernels.cpp. `statistics`: f32 operands of one shape.
 Status headStats(const LaunchSignature &s);
@@ -63,6 +66,7 @@ Status lossSeed(const LaunchSignature &s);
 Status allReduce(const LaunchSignature &s);
 Status allGather(const LaunchSignature &s);
 Status reduceScatter(const LaunchSignature &s);
+Status allToAll(const LaunchSignature &s);
 Status slice(const LaunchSignature &s);
 Status toPartial(const LaunchSignature &s);
 Status transfer(const LaunchSignature &s);

@@ -43,6 +43,8 @@ constexpr Notation kNotations[] = {
     {Kernel::GatedGrad, "*., ., . -> ., ."},
     {Kernel::Add, "+., +. -> ."},
     {Kernel::Dropout, "*. -> ."},
+    // Points stand for a, b, c ...
+    {Kernel::DropoutAt, "*., ab, ab -> ."},
     // Rows of the table are positions from 0 on.
     {Kernel::Rope, "*bShD, PD -> bShD"},
     {Kernel::RopeAt, "*bshD, PD, bs -> bshD"},
@@ -50,11 +52,18 @@ constexpr Notation kNotations[] = {
     {Kernel::Attention, "bShD, bSkD, bSkD -> bShD, bhS | h in k"},
     {Kernel::AttentionGrad, "*bShD, bShD, bSkD, bSkD, bShD, bhS -> "
                             "bShD, bSkD, bSkD | h in k"},
-    {Kernel::PackedAttention, "bShD, bTkD, bTkD, bS, bS, bT, bT -> bShD, bhS "
+    // Queries know their places; all keys are here.
+    {Kernel::PackedAttention, "bshD, bTkD, bTkD, bs, bs, bT, bT -> bshD, bhs "
                               "| h in k"},
     {Kernel::PackedAttentionGrad,
-     "*bShD, bShD, bTkD, bTkD, bS, bS, bT, bT, bShD, bhS -> "
-     "bShD, bTkD, bTkD | h in k"},
+     "*bshD, bshD, bTkD, bTkD, bs, bs, bT, bT, bshD, bhs -> "
+     "bshD, bTkD, bTkD | h in k"},
+    // Keys of the other ranks come, and their gradients go back.
+    {Kernel::RingAttention, "bshD, bskD, bskD, bs, bs, bT, bT -> bshD, bhs "
+                            "| h in k"},
+    {Kernel::RingAttentionGrad,
+     "*bshD, bshD, bskD, bskD, bs, bs, bT, bT, bshD, bhs -> "
+     "bshD, bskD, bskD | h in k"},
     {Kernel::HeadStats, "bsI, vI, bs -> ^bs, bs, bs"},
     {Kernel::HeadRescale, "*bs, ~bs, bs -> bs"},
     {Kernel::HeadLoss, "bs, bs, bs, bs -> "},
@@ -187,6 +196,9 @@ constexpr PieceStart kPieceStarts[] = {
     {Kernel::AttentionGrad, "first_head", 1, 2},
     {Kernel::PackedAttention, "first_head", 0, 2},
     {Kernel::PackedAttentionGrad, "first_head", 1, 2},
+    {Kernel::DropoutAt, "first_feature", 0, kLastDims},
+    {Kernel::RingAttention, "first_head", 0, 2},
+    {Kernel::RingAttentionGrad, "first_head", 1, 2},
     {Kernel::HeadStats, "first_row", 1, 0},
     {Kernel::HeadStatsGrad, "first_row", 1, 0},
 };
@@ -308,6 +320,7 @@ StatusOr<ConversionShape> conversionShape(const ShardedLaunch &launch,
       {Kernel::ReduceScatter, Conversion::ReduceScatter},
       {Kernel::Slice, Conversion::Slice},
       {Kernel::ToPartial, Conversion::ToPartial},
+      {Kernel::AllToAll, Conversion::AllToAll},
   };
   const auto *it =
       std::find_if(std::begin(kKernels), std::end(kKernels),
@@ -322,8 +335,8 @@ StatusOr<ConversionShape> conversionShape(const ShardedLaunch &launch,
            : launch.signature.integers[1] != static_cast<int64_t>(reduction)) {
     return badInput("it reduces by another reduction than {}", name(reduction));
   }
-  return ConversionShape{std::move(change.axes),
-                         change.fromDim >= 0 ? change.fromDim : change.toDim};
+  return ConversionShape{std::move(change.axes), change.fromDim, change.toDim,
+                         change.fromZigzag, change.toZigzag};
 }
 
 bool isPieceStart(Kernel kernel, size_t integer) {

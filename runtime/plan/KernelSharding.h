@@ -44,11 +44,19 @@ StatusOr<ShardingRule> shardingRule(Kernel kernel,
 /// what is added to it. Conversions are not looked at.
 Status checkSharding(const ShardedLaunch &launch, const Mesh &mesh);
 
-/// The axes over which a conversion changes the layout and the dimension that
-/// is its integer "dim" (-1 for none), if it is the change from x to y.
+/// The axes over which a conversion changes the layout, the dimension that they
+/// stop cutting and the one that they begin to cut (-1 for none), if it is the
+/// change from x to y.
 struct ConversionShape {
   std::vector<Axis> axes;
-  int dim = -1;
+  int fromDim = -1;
+  int toDim = -1;
+  /// Whether they cut it in a zigzag.
+  bool fromZigzag = false;
+  bool toZigzag = false;
+
+  /// The integer "dim" of all but all_to_all, which has both.
+  int dim() const { return fromDim >= 0 ? fromDim : toDim; }
 };
 StatusOr<ConversionShape> conversionShape(const ShardedLaunch &launch,
                                           const Mesh &mesh);

@@ -22,6 +22,8 @@ void addShape(std::vector<uint64_t> &words, Kernel kernel,
   case Kernel::RopeAt:
   case Kernel::PackedAttention:
   case Kernel::PackedAttentionGrad:
+  case Kernel::RingAttention:
+  case Kernel::RingAttentionGrad:
     for (int i = 0; i < type.rank; ++i) {
       words.push_back(static_cast<uint64_t>(type.dims[i]));
     }
@@ -38,14 +40,18 @@ void addShape(std::vector<uint64_t> &words, Kernel kernel,
   }
 }
 
-bool adds(std::string_view integer) { return integer == "accumulate"; }
+/// Whether the integer says nothing about the value of the whole tensor: that a
+/// result is added, or whose keys a ring computes with.
+bool saysHow(std::string_view integer) {
+  return integer == "accumulate" || integer == "group";
+}
 
 /// Result `operand` of the launch as a kernel of its own.
 Value plainResult(const ValueLaunch &launch, size_t operand) {
   const KernelSpec &spec = kernelSpec(launch.kernel);
   std::vector<uint64_t> words{static_cast<uint64_t>(launch.kernel), operand};
   for (size_t i = 0; i < spec.integers.size(); ++i) {
-    if (!adds(spec.integers[i])) {
+    if (!saysHow(spec.integers[i])) {
       words.push_back(static_cast<uint64_t>(launch.integers[i]));
     }
   }
@@ -115,11 +121,14 @@ std::vector<Value> addRmsNorm(const ValueLaunch &l) {
 double dropoutOf(const ValueLaunch &launch) {
   switch (launch.kernel) {
   case Kernel::Dropout:
+  case Kernel::DropoutAt:
     return launch.floats[0];
   case Kernel::Attention:
   case Kernel::AttentionGrad:
   case Kernel::PackedAttention:
   case Kernel::PackedAttentionGrad:
+  case Kernel::RingAttention:
+  case Kernel::RingAttentionGrad:
     return launch.floats[1];
   default:
     return 0;
@@ -131,8 +140,11 @@ ValueLaunch withoutDropout(ValueLaunch launch) {
     launch.kernel = Kernel::Copy;
     launch.integers.clear();
     launch.floats.clear();
+  } else if (launch.kernel == Kernel::DropoutAt) {
+    launch.floats[0] = 0;
   } else if (launch.kernel == Kernel::Attention ||
-             launch.kernel == Kernel::PackedAttention) {
+             launch.kernel == Kernel::PackedAttention ||
+             launch.kernel == Kernel::RingAttention) {
     for (std::string_view name : {"dropout_key", "first_head"}) {
       launch.integers[integerIndex(kernelSpec(launch.kernel), name)] = 0;
     }
@@ -154,11 +166,17 @@ std::vector<Value> resultsOf(const ValueLaunch &launch) {
   case Kernel::AllGather:
   case Kernel::ReduceScatter:
   case Kernel::Slice:
-  case Kernel::ToPartial: {
+  case Kernel::ToPartial:
+  case Kernel::AllToAll: {
     std::vector<Value> results(launch.before.size());
     results[1] = launch.before[0];
     return results;
   }
+  case Kernel::DropoutAt:
+    if (dropoutOf(launch) == 0) {
+      return {0, 0, 0, launch.before[0]};
+    }
+    break;
   case Kernel::Add:
     return {0, 0, sum(launch.before[0], launch.before[1])};
   case Kernel::BiasGelu:

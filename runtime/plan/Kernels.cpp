@@ -423,12 +423,15 @@ const std::array<KernelSpec, kKernelCount> kSpecs = {{
      {"group", "reduction"},
      {},
      checks::allReduce},
-    // y = the pieces x of the group's ranks, one after another along dimension
-    // `dim`. In place, x is the rank's piece of y.
+    // Pieces along dimension `dim` follow each other in the order of the
+    // group's ranks or, with `zigzag` 1, are two runs each: SequenceOrder.h.
+    //
+    // y = the pieces x of the group's ranks, together. In place, x is the
+    // rank's piece of y.
     {Kernel::AllGather,
      "all_gather",
      {{"x", kRead}, {"y", kWrite, 0}, {"scratch", kScratch}},
-     {"group", "dim"},
+     {"group", "dim", "zigzag"},
      {},
      checks::allGather},
     // y = the rank's piece along dimension `dim` of the sum over the group of
@@ -436,7 +439,7 @@ const std::array<KernelSpec, kKernelCount> kSpecs = {{
     {Kernel::ReduceScatter,
      "reduce_scatter",
      {{"x", kRead}, {"y", kWrite, 0}, {"scratch", kScratch}},
-     {"group", "dim"},
+     {"group", "dim", "zigzag"},
      {},
      checks::reduceScatter},
     // y = the piece of x along dimension `dim` that belongs to the rank's place
@@ -444,7 +447,7 @@ const std::array<KernelSpec, kKernelCount> kSpecs = {{
     {Kernel::Slice,
      "slice",
      {{"x", kRead}, {"y", kWrite}},
-     {"group", "dim"},
+     {"group", "dim", "zigzag"},
      {},
      checks::slice},
     // Summands of x: with dim -1, x on the group's first rank and zeros on the
@@ -452,7 +455,7 @@ const std::array<KernelSpec, kKernelCount> kSpecs = {{
     {Kernel::ToPartial,
      "to_partial",
      {{"x", kRead}, {"y", kWrite}},
-     {"group", "dim"},
+     {"group", "dim", "zigzag"},
      {},
      checks::toPartial},
     // Starts to send x to the rank `shift` places further in the group, which
@@ -520,7 +523,9 @@ const std::array<KernelSpec, kKernelCount> kSpecs = {{
     // segments are equal and, with their positions p, (!causal or p[j] <= p[i])
     // and (window == 0 or p[i] - p[j] < window). Blocks without a visible pair
     // are skipped. A query that sees no key has the output 0 and the lse minus
-    // infinity. To dropout queries and keys are numbered by their rows.
+    // infinity. To dropout queries and keys are numbered by segment + position,
+    // which are their places in the row where a segment has the number of its
+    // first token.
     {Kernel::PackedAttention,
      "packed_attention",
      {{"q", kRead},
@@ -554,6 +559,70 @@ const std::array<KernelSpec, kKernelCount> kSpecs = {{
      {"causal", "window", "dropout_key", "first_head"},
      {"scale", "dropout", "softcap"},
      checks::packedAttentionGrad},
+
+    // dropout, each row by its own position in the counter: segment + position.
+    {Kernel::DropoutAt,
+     "dropout_at",
+     {{"x", kRead},
+      {"positions", kRead},
+      {"segments", kRead},
+      {"y", kWrite, 0}},
+     {"key", "first_feature"},
+     {"p"},
+     checks::dropoutAt},
+
+    // packed_attention with the keys of all ranks of the group: k and v are the
+    // rank's piece of them, k_positions and k_segments those of the whole rows,
+    // in the order of the whole. `order` is a SequenceOrder and says which rows
+    // a piece has, of keys and of queries (RingSteps.h says who sends what).
+    // `exchange` holds what is sent and received (ringScratch), `sums` what is
+    // not rounded yet (ringSums).
+    {Kernel::RingAttention,
+     "ring_attention",
+     {{"q", kRead},
+      {"k", kRead},
+      {"v", kRead},
+      {"q_positions", kRead},
+      {"q_segments", kRead},
+      {"k_positions", kRead},
+      {"k_segments", kRead},
+      {"out", kWrite},
+      {"lse", kWrite},
+      {"exchange", kScratch},
+      {"sums", kScratch}},
+     {"group", "order", "causal", "window", "dropout_key", "first_head"},
+     {"scale", "dropout", "softcap"},
+     checks::ringAttention},
+    // grad_k and grad_v are complete: the sums over the queries of all ranks
+    // that see the rank's keys. Scratch as there, and ringGradSums.
+    {Kernel::RingAttentionGrad,
+     "ring_attention_grad",
+     {{"grad_out", kRead},
+      {"q", kRead},
+      {"k", kRead},
+      {"v", kRead},
+      {"q_positions", kRead},
+      {"q_segments", kRead},
+      {"k_positions", kRead},
+      {"k_segments", kRead},
+      {"out", kRead},
+      {"lse", kRead},
+      {"grad_q", kWrite},
+      {"grad_k", kWrite},
+      {"grad_v", kWrite},
+      {"exchange", kScratch},
+      {"sums", kScratch}},
+     {"group", "order", "causal", "window", "dropout_key", "first_head"},
+     {"scale", "dropout", "softcap"},
+     checks::ringAttentionGrad},
+    // x is the rank's piece along dimension `from_dim`, y along `to_dim`, of
+    // one tensor. Never in place.
+    {Kernel::AllToAll,
+     "all_to_all",
+     {{"x", kRead}, {"y", kWrite}, {"scratch", kScratch}},
+     {"group", "from_dim", "to_dim", "from_zigzag", "to_zigzag"},
+     {},
+     checks::allToAll},
 }};
 
 } // namespace
@@ -608,12 +677,51 @@ HeadTile headTile(int64_t tokens, int64_t vocabulary) {
   return {std::min<int64_t>(tokens, 512), std::min<int64_t>(vocabulary, 1024)};
 }
 
-int64_t collectiveScratch(const BufferType &whole, int64_t dim) {
+bool worksInPlace(const KernelSpec &spec, std::span<const int64_t> integers) {
+  const size_t zigzag = integerIndex(spec, "zigzag");
+  return zigzag == spec.integers.size() || integers[zigzag] == 0;
+}
+
+/// Elements to pack the pieces of `whole` in, 0 where they are contiguous.
+static int64_t packed(const BufferType &whole, int64_t dim, bool zigzag) {
   int64_t outer = 1;
   for (int64_t i = 0; i < dim; ++i) {
     outer *= whole.dims[static_cast<size_t>(i)];
   }
-  return outer == 1 ? 1 : whole.elements();
+  return outer == 1 && !zigzag ? 0 : whole.elements();
+}
+
+int64_t collectiveScratch(const BufferType &whole, int64_t dim, bool zigzag) {
+  return std::max<int64_t>(packed(whole, dim, zigzag), 1);
+}
+
+int64_t allToAllScratch(const BufferType &x, const BufferType &y,
+                        int64_t fromDim, int64_t toDim, bool fromZigzag,
+                        bool toZigzag) {
+  return std::max<int64_t>(
+      packed(x, toDim, toZigzag) + packed(y, fromDim, fromZigzag), 1);
+}
+
+int64_t ringScratch(const BufferType &k, int64_t ranks) {
+  // Keys and values: the own ones, those in use and those that arrive.
+  return ranks == 1 ? 1 : 3 * 2 * k.elements();
+}
+
+/// One number for each row and head of `q`.
+static int64_t statisticsOf(const BufferType &q) {
+  return q.elements() / q.dims[3];
+}
+
+int64_t ringSums(const BufferType &q) {
+  return statisticsOf(q) + (q.type == DataType::F32 ? 0 : q.elements());
+}
+
+int64_t ringGradSums(const BufferType &q, const BufferType &k, int64_t ranks) {
+  // Of keys and values: those being summed, sent and received.
+  const int64_t exchanged = ranks == 1 ? 0 : 3 * 2 * k.elements();
+  const int64_t unrounded =
+      q.type == DataType::F32 ? 0 : q.elements() + 2 * k.elements();
+  return statisticsOf(q) + exchanged + unrounded;
 }
 
 int64_t headScratch(int64_t tokens, int64_t vocabulary) {

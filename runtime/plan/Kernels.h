@@ -94,13 +94,18 @@ enum class Kernel : uint16_t {
   RopeAt,
   PackedAttention,
   PackedAttentionGrad,
+  DropoutAt,
+  // Of sequences cut over ranks
+  RingAttention,
+  RingAttentionGrad,
+  // Between ranks, from one dimension to another
+  AllToAll,
 };
-inline constexpr int kKernelCount =
-    static_cast<int>(Kernel::PackedAttentionGrad) + 1;
-/// Whether the kernel exchanges data with other ranks.
+inline constexpr int kKernelCount = static_cast<int>(Kernel::AllToAll) + 1;
+/// Whether the kernel is a collective operation on one tensor.
 constexpr bool isCollective(Kernel kernel) {
   return kernel == Kernel::AllReduce || kernel == Kernel::AllGather ||
-         kernel == Kernel::ReduceScatter;
+         kernel == Kernel::ReduceScatter || kernel == Kernel::AllToAll;
 }
 /// Whether the kernel is a conversion between layouts: it keeps the value of
 /// the whole tensor. Its integer "group" is one of Plan.groups.
@@ -109,10 +114,21 @@ constexpr bool isConversion(Kernel kernel) {
          kernel == Kernel::ToPartial;
 }
 
+/// Whether the kernel computes with what the other ranks of its group have: its
+/// integer "group" is one of Plan.groups (RingSteps.h says who sends what).
+constexpr bool isRing(Kernel kernel) {
+  return kernel == Kernel::RingAttention || kernel == Kernel::RingAttentionGrad;
+}
+
 /// Whether the kernel exchanges data with ranks of other stages, which have
 /// other values.
 constexpr bool isBetweenStages(Kernel kernel) {
   return kernel >= Kernel::SendStart && kernel <= Kernel::SumStages;
+}
+
+/// Whether the kernel's first integer is a group.
+constexpr bool hasGroup(Kernel kernel) {
+  return isConversion(kernel) || isRing(kernel) || isBetweenStages(kernel);
 }
 
 /// How a kernel touches an operand.
@@ -132,7 +148,8 @@ struct OperandSpec {
   std::string_view name;
   Access access;
   /// The operand may share its storage, element for element, with this
-  /// earlier operand that it replaces (-1: never).
+  /// earlier operand that it replaces (-1: never), unless the integer "zigzag"
+  /// is 1: a piece is no interval of the whole then.
   int inPlaceOf = -1;
   int alsoInPlaceOf = -1;
 };
@@ -168,6 +185,8 @@ size_t integerIndex(const KernelSpec &spec, std::string_view name);
 /// `access` of operand `index`, with WriteOrAccumulate resolved.
 Access resolvedAccess(const KernelSpec &spec, int index,
                       std::span<const int64_t> integers);
+/// Whether the integers of a launch let it work in place where its spec does.
+bool worksInPlace(const KernelSpec &spec, std::span<const int64_t> integers);
 
 //===----------------------------------------------------------------------===//
 // Scratch sizes: functions of the problem alone, so that compiler and device
@@ -189,8 +208,28 @@ int64_t headGradScratch(int64_t tokens, int64_t vocabulary, int64_t hidden,
                         DataType type);
 
 /// Elements, of the data's own type, in which a collective over dimension `dim`
-/// of `whole` packs its pieces: 1 where they are contiguous already.
-int64_t collectiveScratch(const BufferType &whole, int64_t dim);
+/// of `whole` packs its pieces: 1 where they are contiguous already, as those
+/// of a zigzag never are.
+int64_t collectiveScratch(const BufferType &whole, int64_t dim, bool zigzag);
+
+/// The same for all_to_all between the pieces `x` and `y`: what it sends, cut
+/// along `toDim`, and behind it what it receives, cut along `fromDim`, each of
+/// the elements of a piece unless contiguous; 1 if both are.
+int64_t allToAllScratch(const BufferType &x, const BufferType &y,
+                        int64_t fromDim, int64_t toDim, bool fromZigzag,
+                        bool toZigzag);
+
+/// Elements, of the data's own type, in which ring_attention and its gradient
+/// send and receive keys and values like `k`, a rank's piece of `ranks`: 1
+/// where there is nobody to send to.
+int64_t ringScratch(const BufferType &k, int64_t ranks);
+/// f32 elements of ring_attention: a sum for each row of `q` and head and,
+/// unless q is f32 itself, the output before it is rounded.
+int64_t ringSums(const BufferType &q);
+/// f32 elements of ring_attention_grad: the row sums of grad_out * out, what is
+/// sent and received of gradients and, unless q is f32 itself, all gradients
+/// before they are rounded.
+int64_t ringGradSums(const BufferType &q, const BufferType &k, int64_t ranks);
 
 /// Blocks of a bf16 head meet as f32 in a thread's scratch, which bounds them.
 inline constexpr int64_t kMaxBf16HeadDim = 512;

@@ -69,6 +69,22 @@ int64_t Mesh::coordinate(int64_t rank, Axis axis) const {
   return rank / rankStride(*this, axis) % size(axis);
 }
 
+int64_t Mesh::size(std::span<const Axis> axes) const {
+  int64_t product = 1;
+  for (const Axis axis : axes) {
+    product *= size(axis);
+  }
+  return product;
+}
+
+int64_t Mesh::place(int64_t rank, std::span<const Axis> axes) const {
+  int64_t number = 0;
+  for (const Axis axis : axes) {
+    number = number * size(axis) + coordinate(rank, axis);
+  }
+  return number;
+}
+
 std::vector<int64_t> Mesh::group(int64_t rank, Axis axis) const {
   const int64_t stride = rankStride(*this, axis);
   const int64_t first = rank - coordinate(rank, axis) * stride;
@@ -78,6 +94,18 @@ std::vector<int64_t> Mesh::group(int64_t rank, Axis axis) const {
     members.push_back(first + i * stride);
   }
   return members;
+}
+
+void Layout::Dimension::remove(Axis axis) {
+  Dimension left;
+  for (int i = 0; i < count; ++i) {
+    if (axes[i] != axis) {
+      left.push(axes[i]);
+    }
+  }
+  left.zigzag = zigzag && axis != Axis::Cp;
+  left.padded = left.count == 0 ? 0 : padded;
+  *this = left;
 }
 
 State Layout::state(Axis axis) const {
@@ -128,6 +156,15 @@ Status Layout::verify(int tensorRank) const {
     if (dims[d].padded != 0 && dims[d].count == 0) {
       return badInput("dimension {} is padded but not sharded", d);
     }
+    if (dims[d].zigzag && (dims[d].count == 0 || dims[d].axes[0] != Axis::Cp)) {
+      return badInput("dimension {} is zigzag, but cp is not its major axis",
+                      d);
+    }
+    if (dims[d].zigzag && dims[d].padded != 0) {
+      return badInput("dimension {} is zigzag and padded: its chunks would not "
+                      "be equal",
+                      d);
+    }
   }
   const uint8_t twice =
       (seen & replicated) | (seen & partial) | (replicated & partial);
@@ -165,24 +202,11 @@ Layout Layout::select(std::span<const int> picked) const {
 }
 
 int64_t Layout::shards(int dim, const Mesh &mesh) const {
-  int64_t pieces = 1;
-  if (dim < rank) {
-    for (int i = 0; i < dims[dim].count; ++i) {
-      pieces *= mesh.size(dims[dim].axes[i]);
-    }
-  }
-  return pieces;
+  return dim < rank ? mesh.size(dims[dim].list()) : 1;
 }
 
 int64_t Layout::shard(int dim, const Mesh &mesh, int64_t rankNumber) const {
-  int64_t index = 0;
-  if (dim < rank) {
-    for (int i = 0; i < dims[dim].count; ++i) {
-      const Axis axis = dims[dim].axes[i];
-      index = index * mesh.size(axis) + mesh.coordinate(rankNumber, axis);
-    }
-  }
-  return index;
+  return dim < rank ? mesh.place(rankNumber, dims[dim].list()) : 0;
 }
 
 int64_t Layout::localExtent(int dim, int64_t extent, const Mesh &mesh) const {
@@ -212,6 +236,11 @@ Status Layout::verify(const Mesh &mesh, std::span<const int64_t> shape) const {
                       "pieces (pad it to {})",
                       d, extent, pieces, (extent / pieces + 1) * pieces);
     }
+    if (dims[d].zigzag && extent % (2 * mesh.size(Axis::Cp)) != 0) {
+      return badInput("dimension {} of extent {} does not divide into the {} "
+                      "chunks of a zigzag over cp = {}",
+                      d, extent, 2 * mesh.size(Axis::Cp), mesh.size(Axis::Cp));
+    }
   }
   return Status::ok();
 }
@@ -225,6 +254,7 @@ std::string Layout::str() const {
       for (int i = 0; i < dims[d].count; ++i) {
         text += i == 0 ? "" : ", ";
         text += name(dims[d].axes[i]);
+        text += i == 0 && dims[d].zigzag ? " zigzag" : "";
       }
       if (dims[d].padded != 0) {
         text += fmt::format(", pad {}", dims[d].padded);
@@ -284,6 +314,10 @@ StatusOr<DimensionChanges> compareDimensions(const Layout &from,
                         "minor-most axes of a dimension come and go",
                         d, name(axis));
       }
+    }
+    const bool keepsCp = kept > 0 && before[0] == Axis::Cp;
+    if (keepsCp && from.dims[d].zigzag != to.dims[d].zigzag) {
+      return badInput("the order of cp in dimension {} changes", d);
     }
     const int64_t padBefore = before.empty() ? 0 : from.dims[d].padded;
     const int64_t padAfter = after.empty() ? 0 : to.dims[d].padded;
@@ -347,6 +381,16 @@ StatusOr<LayoutChange> changeBetween(const Layout &from, const Layout &to) {
   }
   change.fromDim = dimensions.from;
   change.toDim = dimensions.to;
+  const auto isZigzag = [](const Layout &layout, int dim,
+                           const std::vector<Axis> &axes) {
+    return !axes.empty() && axes[0] == Axis::Cp && layout.dims[dim].zigzag;
+  };
+  change.fromZigzag = isZigzag(from, change.fromDim, dimensions.removed);
+  change.toZigzag = isZigzag(to, change.toDim, dimensions.added);
+  if ((change.fromZigzag || change.toZigzag) && change.axes.size() > 1) {
+    return badInput("a zigzag over cp comes and goes alone, not together with "
+                    "other axes");
+  }
   // The order of a dimension says more than that of the mesh.
   if (!dimensions.removed.empty()) {
     change.axes = dimensions.removed;

@@ -63,6 +63,8 @@ struct Mesh {
   std::array<int64_t, kAxisCount> sizes = {1, 1, 1, 1, 1, 1, 1};
 
   int64_t size(Axis axis) const { return sizes[static_cast<int>(axis)]; }
+  /// Of the product of several axes.
+  int64_t size(std::span<const Axis> axes) const;
   /// The tensor-parallel degree, however many axes it is made of.
   int64_t tp() const {
     return size(Axis::Tp) * size(Axis::TpMinor) * size(Axis::TpMajor);
@@ -73,6 +75,8 @@ struct Mesh {
   /// pp)), tp being tp:1 + size(tp:1) * tp:0 where it is two axes. Not for ep,
   /// which regroups the ranks of other axes.
   int64_t coordinate(int64_t rank, Axis axis) const;
+  /// Its coordinates on `axes`, major to minor, as digits: 0 .. size(axes) - 1.
+  int64_t place(int64_t rank, std::span<const Axis> axes) const;
   /// The size(axis) ranks that differ from `rank` on `axis` only, itself among
   /// them, by their coordinate and so in increasing order: the members of one
   /// collective over `axis`. Not for ep.
@@ -101,10 +105,15 @@ struct Layout {
   struct Dimension {
     uint8_t count = 0;
     std::array<Axis, kAxisCount> axes = {};
+    /// Whether the pieces of cp, the major axis, are zigzag (SequenceOrder.h).
+    bool zigzag = false;
     /// Extent after padding; 0 when it equals the logical one.
     int64_t padded = 0;
 
+    std::span<const Axis> list() const { return std::span(axes).first(count); }
     void push(Axis axis) { axes[count++] = axis; }
+    /// Takes `axis` out, and what only holds with it.
+    void remove(Axis axis);
     friend bool operator==(const Dimension &, const Dimension &) = default;
   };
 
@@ -134,7 +143,8 @@ struct Layout {
   /// digits, the major axis first.
   int64_t shard(int dim, const Mesh &mesh, int64_t rank) const;
   /// Elements of one piece of a dimension of `extent`, padding included: the
-  /// tensor is the pieces in order, cut off after `extent`.
+  /// tensor is the pieces in order, cut off after `extent`; of a zigzag, the
+  /// runs of the pieces.
   int64_t localExtent(int dim, int64_t extent, const Mesh &mesh) const;
   /// The rules that need sizes: axes have more than one rank, every dimension
   /// (padded, if it is) divides into its pieces.
@@ -181,13 +191,16 @@ struct LayoutChange {
   /// The dimension they stop splitting, and that they begin to split; or -1.
   int fromDim = -1;
   int toDim = -1;
+  /// Whether they split it in a zigzag.
+  bool fromZigzag = false;
+  bool toZigzag = false;
 };
 
 /// The change from one layout of a tensor to another; None between equal
 /// layouts. Refused if no single conversion makes it: axes that change in
 /// different ways; partial to partial; axes that are not the minor-most of
 /// their dimension, before or after; another order or another padding of a
-/// dimension that stays split.
+/// dimension that stays split; a zigzag and another axis at once.
 StatusOr<LayoutChange> changeBetween(const Layout &from, const Layout &to);
 
 } // namespace mega

@@ -62,12 +62,9 @@ void forEachLaunch(const plan::Plan &plan, Kernel kernel, Visit visit) {
 }
 
 /// Of a vector that lies at `buffer`, if `pieceBytes` are what a rank touches.
-int64_t wholeBytes(const Mesh &mesh, const plan::Buffer &buffer,
+int64_t wholeBytes(const plan::Plan &plan, const plan::Buffer &buffer,
                    int64_t pieceBytes) {
-  return buffer.per_coordinate() == 0
-             ? pieceBytes
-             : mesh.size(static_cast<Axis>(buffer.axis())) *
-                   buffer.per_coordinate();
+  return pieceBytes * meshOf(plan).size(pieceAxes(plan, buffer));
 }
 
 } // namespace
@@ -154,7 +151,6 @@ repeatedNames(std::span<const plan::Plan *const> plans) {
 
 std::vector<OptimizerRange> optimizerRanges(const plan::Plan &plan) {
   std::vector<OptimizerRange> ranges;
-  const Mesh mesh = meshOf(plan);
   forEachLaunch(plan, Kernel::AdamW,
                 [&](const Site &site, auto place, auto address, auto type,
                     auto integers) {
@@ -166,16 +162,10 @@ std::vector<OptimizerRange> optimizerRanges(const plan::Plan &plan) {
                   range.variance = place(3);
                   range.decay = integers.front() != 0;
                   range.pieceBytes = type(0).extentBytes();
-                  const auto whole = [&](uint32_t operand) {
-                    const plan::Buffer &buffer = address(operand);
-                    return buffer.per_coordinate() == 0
-                               ? range.pieceBytes
-                               : mesh.size(static_cast<Axis>(buffer.axis())) *
-                                     buffer.per_coordinate();
-                  };
-                  range.axis = static_cast<Axis>(address(0).axis());
-                  range.bytes = whole(0);
-                  range.stateBytes = whole(2);
+                  range.axes = pieceAxes(plan, address(0));
+                  range.bytes = wholeBytes(plan, address(0), range.pieceBytes);
+                  range.stateBytes =
+                      wholeBytes(plan, address(2), range.pieceBytes);
                   ranges.push_back(range);
                 });
   std::sort(ranges.begin(), ranges.end(), [](const auto &a, const auto &b) {
@@ -185,7 +175,7 @@ std::vector<OptimizerRange> optimizerRanges(const plan::Plan &plan) {
 }
 
 FlatRange ownedElements(const LogicalParameter &parameter,
-                        const OptimizerRange &range, int64_t coordinate) {
+                        const OptimizerRange &range, int64_t place) {
   if (!range.isShared()) {
     return {0, parameter.elements};
   }
@@ -194,11 +184,10 @@ FlatRange ownedElements(const LogicalParameter &parameter,
                                    byteSize(DataType::F32),
                                0, parameter.elements);
   };
-  return {element(coordinate), element(coordinate + 1)};
+  return {element(place), element(place + 1)};
 }
 
 std::vector<CopyRange> copyRanges(const plan::Plan &plan) {
-  const Mesh mesh = meshOf(plan);
   std::vector<CopyRange> ranges;
   forEachLaunch(
       plan, Kernel::Cast,
@@ -209,7 +198,7 @@ std::vector<CopyRange> copyRanges(const plan::Plan &plan) {
             partOf(plan, place(1).region) == plan::Part::State) {
           ranges.push_back(
               {site, place(0), place(1),
-               wholeBytes(mesh, address(1), target.extentBytes())});
+               wholeBytes(plan, address(1), target.extentBytes())});
         }
       });
   return ranges;

@@ -69,7 +69,7 @@ std::vector<LogicalParameter> logicalParameters(const plan::Plan &plan);
 std::vector<LogicalParameter> logicalParameters(const plan::Plan &plan,
                                                 const RunSample &sample);
 
-/// One AdamW launch of a program. The ranks along an axis may share the work:
+/// One AdamW launch of a program. The ranks along some axes may share the work:
 /// then rank c of them updates the c-th of equal pieces. Weights and gradients
 /// have the whole vector in their region; moments and variances have it as
 /// well, or only the rank's own piece.
@@ -84,19 +84,20 @@ struct OptimizerRange {
   Place moment;
   Place variance;
   /// Of the whole vector, of what a rank has of moments and variances, and of
-  /// what it updates; all equal unless the ranks along `axis` share the work.
+  /// what it updates; all equal unless the ranks along `axes`, major to minor,
+  /// share the work.
   int64_t bytes = 0;
   int64_t stateBytes = 0;
   int64_t pieceBytes = 0;
-  Axis axis = Axis::Dp;
+  std::vector<Axis> axes;
   bool decay = false;
 
   bool isShared() const { return bytes != pieceBytes; }
 };
 /// The elements of a rank's piece of `parameter` that the rank updates, given
-/// the range that holds it and the rank's coordinate on the range's axis.
+/// the range that holds it and the rank's place on the range's axes.
 FlatRange ownedElements(const LogicalParameter &parameter,
-                        const OptimizerRange &range, int64_t coordinate);
+                        const OptimizerRange &range, int64_t place);
 /// The AdamW launches of all programs of a checked plan, runs expanded.
 std::vector<OptimizerRange> optimizerRanges(const plan::Plan &plan);
 

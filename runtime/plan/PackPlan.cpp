@@ -158,6 +158,8 @@ Offset<plan::Plan> Packer::pack(const plan::PlanT &plan) {
   out.add_source(source);
   out.add_stages(stagePlans);
   out.add_stage(plan.stage);
+  out.add_packed(plan.packed);
+  out.add_sequence_order(plan.sequence_order);
   return out.Finish();
 }
 

@@ -23,7 +23,7 @@
 namespace mega {
 
 /// Plan.version. Raised by any change of plan.fbs but appended enumerators.
-inline constexpr uint32_t kPlanVersion = 3;
+inline constexpr uint32_t kPlanVersion = 4;
 
 /// Every region starts at a multiple of this and takes a multiple of it.
 inline constexpr int64_t kRegionAlignment = 256;

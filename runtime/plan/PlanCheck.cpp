@@ -2,6 +2,7 @@
 #include "runtime/plan/PlanCheck.h"
 
 #include "runtime/plan/PlanLayouts.h"
+#include "runtime/plan/SequenceOrder.h"
 
 #include <algorithm>
 #include <string>
@@ -60,6 +61,24 @@ Status checkMesh(const plan::Plan &plan) {
     for (uint8_t byte : *axis.reserved()) {
       MEGA_RETURN_IF_ERROR(checkRange("reserved byte of an axis", byte, 0, 0));
     }
+  }
+  return Status::ok();
+}
+
+/// Of a mesh that was checked.
+Status checkSequenceOrder(const plan::Plan &plan) {
+  MEGA_RETURN_IF_ERROR(checkRange("packed", plan.packed(), 0, 1));
+  // Which orders there are depends on who makes them.
+  const auto order = static_cast<SequenceOrder>(plan.sequence_order());
+  const bool legal = order == SequenceOrder::Contiguous ||
+                     (meshOf(plan).size(Axis::Cp) > 1 &&
+                      (order == SequenceOrder::Zigzag ||
+                       (order == SequenceOrder::Balanced && plan.packed())));
+  if (!legal) {
+    return badInput(
+        "sequence_order is {}, expected 0, or with cp 1 (zigzag) or, "
+        "of packed rows, 2 (balanced)",
+        plan.sequence_order());
   }
   return Status::ok();
 }
@@ -220,7 +239,7 @@ Status checkBuffer(const plan::Plan &plan, const plan::Buffer &buffer) {
         std::pair("per_slot", buffer.per_slot()),
         std::pair("per_frame", buffer.per_frame()),
         std::pair("per_micro_batch", buffer.per_micro_batch()),
-        std::pair("per_coordinate", buffer.per_coordinate())}) {
+        std::pair("per_piece", buffer.per_piece())}) {
     MEGA_RETURN_IF_ERROR(checkRange(what, value, 0, kMaxPlanBytes));
     if (value % size != 0) {
       return badInput("{} is {}, not a multiple of the {} bytes of an element",
@@ -230,13 +249,9 @@ Status checkBuffer(const plan::Plan &plan, const plan::Buffer &buffer) {
   return Status::ok();
 }
 
-/// The largest coordinate that its address depends on.
-static uint64_t lastCoordinate(const plan::Plan &plan,
-                               const plan::Buffer &buffer) {
-  return buffer.per_coordinate() == 0
-             ? 0
-             : static_cast<uint64_t>(
-                   meshOf(plan).size(static_cast<Axis>(buffer.axis())) - 1);
+/// The number of the last piece that its address depends on.
+static uint64_t lastPiece(const plan::Plan &plan, const plan::Buffer &buffer) {
+  return static_cast<uint64_t>(meshOf(plan).size(pieceAxes(plan, buffer)) - 1);
 }
 
 Status checkPlacement(const plan::Plan &plan, const plan::Buffer &buffer,
@@ -250,13 +265,12 @@ Status checkPlacement(const plan::Plan &plan, const plan::Buffer &buffer,
   };
   const uint64_t slot =
       region.part() == plan::Part::Boundary ? limits.buffer : limits.slot;
-  const __int128 end =
-      product(limits.instance, buffer.per_instance()) +
-      product(slot, buffer.per_slot()) +
-      product(limits.frame, buffer.per_frame()) +
-      product(limits.microBatch, buffer.per_micro_batch()) +
-      product(lastCoordinate(plan, buffer), buffer.per_coordinate()) +
-      buffer.offset() + bufferType(buffer).extentBytes();
+  const __int128 end = product(limits.instance, buffer.per_instance()) +
+                       product(slot, buffer.per_slot()) +
+                       product(limits.frame, buffer.per_frame()) +
+                       product(limits.microBatch, buffer.per_micro_batch()) +
+                       product(lastPiece(plan, buffer), buffer.per_piece()) +
+                       buffer.offset() + bufferType(buffer).extentBytes();
   if (end > static_cast<__int128>(region.bytes())) {
     const auto shown = static_cast<int64_t>(std::min<__int128>(end, INT64_MAX));
     return badInput("{} ends at byte {} of region {}, which has {} (instance "
@@ -286,6 +300,7 @@ static Status checkStage(const plan::Plan &plan) {
   MEGA_RETURN_IF_ERROR(checkAlignment(plan));
   MEGA_RETURN_IF_ERROR(checkIdentity(plan));
   MEGA_RETURN_IF_ERROR(checkMesh(plan));
+  MEGA_RETURN_IF_ERROR(checkSequenceOrder(plan));
   MEGA_RETURN_IF_ERROR(checkRegions(plan));
   MEGA_RETURN_IF_ERROR(checkStrings(plan));
   MEGA_RETURN_IF_ERROR(checkLayouts(plan));

@@ -78,6 +78,9 @@ std::vector<int64_t> largestIntegers(const plan::Plan &plan,
 /// The group of a conversion, and as many pieces as it has ranks.
 Status checkConversionGroup(const plan::Plan &plan, Kernel kernel,
                             const LaunchSignature &signature);
+/// The group of a ring, and as many pieces of keys as it has ranks.
+Status checkRingGroup(const plan::Plan &plan, Kernel kernel,
+                      const LaunchSignature &signature);
 /// The group of a kernel between stages.
 Status checkStageGroup(const plan::Plan &plan, Kernel kernel,
                        const LaunchSignature &signature);

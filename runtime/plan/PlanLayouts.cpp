@@ -1,5 +1,8 @@
 #include "runtime/plan/PlanLayouts.h"
 
+#include "runtime/plan/DataInputs.h"
+#include "runtime/plan/SequenceOrder.h"
+
 #include <algorithm>
 
 namespace mega {
@@ -46,6 +49,7 @@ Layout layoutOf(const plan::Layout &layout) {
   for (uint32_t d = 0; d < Layout::kMaxRank; ++d) {
     const plan::LayoutDimension &dimension = *layout.dims()->Get(d);
     result.dims[d].padded = dimension.padded();
+    result.dims[d].zigzag = (layout.zigzag() >> d & 1) != 0;
     for (uint32_t i = 0; i < dimension.count(); ++i) {
       result.dims[d].push(static_cast<Axis>(dimension.axes()->Get(i)));
     }
@@ -61,11 +65,40 @@ Layout layoutOf(const plan::Plan &plan, const plan::Buffer &buffer) {
   return layouts.empty() ? Layout() : layoutOf(layouts[buffer.layout()]);
 }
 
+Layout inputLayout(const plan::Plan &plan, std::string_view input) {
+  const Mesh mesh = meshOf(plan);
+  Layout layout;
+  if (mesh.size(Axis::Dp) > 1) {
+    layout.rank = 2;
+    layout.dims[0].push(Axis::Dp);
+  }
+  if (mesh.size(Axis::Cp) > 1 && isTokenInput(input)) {
+    layout.rank = 2;
+    layout.dims[1].push(Axis::Cp);
+    layout.dims[1].zigzag = static_cast<SequenceOrder>(plan.sequence_order()) ==
+                            SequenceOrder::Zigzag;
+  }
+  return layout;
+}
+
+std::vector<Axis> pieceAxes(const plan::Plan &plan,
+                            const plan::Buffer &buffer) {
+  std::vector<Axis> axes;
+  if (buffer.per_piece() != 0) {
+    for (const Axis axis : layoutOf(plan, buffer).dims[0].list()) {
+      if (buffer.axes() & bit(axis)) {
+        axes.push_back(axis);
+      }
+    }
+  }
+  return axes;
+}
+
 BufferType wholeType(const plan::Plan &plan, const plan::Buffer &buffer) {
   BufferType type = bufferType(buffer);
-  if (buffer.per_coordinate() != 0) {
+  if (buffer.per_piece() != 0) {
     // A contiguous vector (PlanCheck).
-    type.dims[0] *= meshOf(plan).size(static_cast<Axis>(buffer.axis()));
+    type.dims[0] *= meshOf(plan).size(pieceAxes(plan, buffer));
     type.rowStride = type.rowSize();
   }
   return type;

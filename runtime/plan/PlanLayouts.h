@@ -22,8 +22,13 @@ Layout layoutOf(const plan::Layout &layout);
 /// The layout a buffer names; invariant in a plan without layouts.
 Layout layoutOf(const plan::Plan &plan, const plan::Buffer &buffer);
 
-/// The type of all pieces of a buffer that holds one (Buffer.per_coordinate),
-/// else its own.
+/// What an input has to be: cut over dp by samples and, if it is tokens or
+/// labels, over cp in the plan's order; the places of tokens are whole.
+Layout inputLayout(const plan::Plan &plan, std::string_view input);
+/// The axes whose ranks hold the pieces of a buffer that is one of several that
+/// follow each other (Buffer.per_piece), major to minor; none if it is not.
+std::vector<Axis> pieceAxes(const plan::Plan &plan, const plan::Buffer &buffer);
+/// The type of all pieces of a buffer that holds one, else its own.
 BufferType wholeType(const plan::Plan &plan, const plan::Buffer &buffer);
 
 /// The axis of groups that has the first and the last stage, which share a

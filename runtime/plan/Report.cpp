@@ -1,7 +1,9 @@
 #include "runtime/plan/Report.h"
 
+#include "runtime/plan/AttentionWork.h"
 #include "runtime/plan/Communication.h"
 #include "runtime/plan/PlanLayouts.h"
+#include "runtime/plan/SequenceOrder.h"
 #include "runtime/plan/StageMap.h"
 #include "runtime/plan/StepTimes.h"
 
@@ -88,6 +90,26 @@ uint64_t modelFlops(const plan::Plan &plan) {
 
 namespace {
 
+/// What a rank of cp has of a row, and to how much it attends.
+void reportContext(const plan::Plan &plan, std::string &out) {
+  const int64_t ranks = meshOf(plan).size(Axis::Cp);
+  const AttentionWork work = attentionWork(plan);
+  auto to = std::back_inserter(out);
+  fmt::format_to(to, "sequence          {} tokens of a rank, {}\n",
+                 withThousands(plan.sequence_length() / ranks),
+                 name(static_cast<SequenceOrder>(plan.sequence_order())));
+  if (work.method == KeysOfOthers::None) {
+    return;
+  }
+  fmt::format_to(
+      to, "attention         {}; {} query-key pairs of a rank, {}\n",
+      name(work.method), withThousands(*std::ranges::max_element(work.pairs)),
+      static_cast<SequenceOrder>(plan.sequence_order()) ==
+              SequenceOrder::Balanced
+          ? "if rows are one document"
+          : fmt::format("at most {:.3f} of the mean", work.imbalance()));
+}
+
 /// Stages by parts of the memory. Neighbours with equal ones share a line.
 void reportStageMemory(const plan::Plan &plan, std::string &out) {
   auto to = std::back_inserter(out);
@@ -160,7 +182,8 @@ void reportScratch(const plan::Plan &plan, std::set<std::string> &seen,
       const KernelSpec &spec = kernelSpec(static_cast<Kernel>(launch.kernel()));
       for (size_t i = 0; i < spec.operands.size(); ++i) {
         const bool statistics = (spec.kernel == Kernel::Attention ||
-                                 spec.kernel == Kernel::PackedAttention) &&
+                                 spec.kernel == Kernel::PackedAttention ||
+                                 spec.kernel == Kernel::RingAttention) &&
                                 spec.operands[i].name == "lse";
         if (spec.operands[i].access != Access::Scratch && !statistics) {
           continue;
@@ -265,6 +288,9 @@ std::string report(const plan::Plan &plan) {
                  plan.global_batch_size(), train->micro_batches(),
                  plan.micro_batch_size(),
                  replicas == 1 ? "" : fmt::format(" on {} replicas", replicas));
+  if (mesh.size(Axis::Cp) > 1) {
+    reportContext(plan, out);
+  }
   const uint64_t tokens =
       uint64_t{plan.global_batch_size()} * plan.sequence_length();
   fmt::format_to(to, "tokens of a step  {}\n", withThousands(tokens));

@@ -10,20 +10,29 @@
 //               row, so that contiguous pieces of what it makes see equally
 //               much (runtime/data/BalanceSequence.h)
 //
-// Zigzag is part of a layout: the tensor is in its logical order, and a piece is
-// two runs of it. Balanced is in the data: to layouts the pieces are contiguous.
+// Zigzag is part of a layout: the tensor is in its logical order, and a piece
+// is two runs of it. Balanced is in the data: to layouts the pieces are
+// contiguous.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MEGA_RUNTIME_PLAN_SEQUENCEORDER_H
 #define MEGA_RUNTIME_PLAN_SEQUENCEORDER_H
 
+#include "runtime/plan/Status.h"
+
 #include <array>
 #include <cstdint>
+#include <string_view>
 
 namespace mega {
 
 /// Numeric values are part of the plan format; append only.
 enum class SequenceOrder : uint8_t { Contiguous = 0, Zigzag = 1, Balanced = 2 };
+constexpr std::string_view name(SequenceOrder order) {
+  return order == SequenceOrder::Zigzag     ? "zigzag"
+         : order == SequenceOrder::Balanced ? "balanced"
+                                            : "contiguous";
+}
 
 /// Elements begin .. begin + length - 1 of a sequence.
 struct SequenceRun {
@@ -52,10 +61,13 @@ constexpr SequencePiece pieceOf(bool zigzag, int64_t piece, int64_t pieces,
     return {{{{piece * length, length}}}, 1};
   }
   const int64_t length = extent / (2 * pieces);
-  return {{{{piece * length, length},
-            {(2 * pieces - 1 - piece) * length, length}}},
-          2};
+  return {
+      {{{piece * length, length}, {(2 * pieces - 1 - piece) * length, length}}},
+      2};
 }
+
+/// Whether `extent` divides so; names the nearest ones that do.
+Status checkPieces(bool zigzag, int64_t pieces, int64_t extent);
 
 } // namespace mega
 

@@ -190,11 +190,11 @@ private:
     // A nested factor has further, minor axes.
     const int common = std::min(a.count, b.count);
     const bool same =
-        (a.count == b.count || rule.outer != 0) &&
+        a.zigzag == b.zigzag && (a.count == b.count || rule.outer != 0) &&
         std::equal(a.axes.begin(), a.axes.begin() + common, b.axes.begin());
     if (!same) {
       return badInput("dimension {} of {} and dimension {} of {} belong "
-                      "together but list different axes",
+                      "together but list different axes or orders",
                       shownDim, tensorName(rule, mapping.tensor), dim,
                       tensorName(rule, i));
     }

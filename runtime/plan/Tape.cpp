@@ -250,6 +250,10 @@ Status Tape::differentiate(const Step &step) {
     add(x[0],
         apply(step, Kernel::Dropout, {1}, {g[1]}, l.integers, l.floats)[1]);
     return Status::ok();
+  case Kernel::DropoutAt:
+    add(x[0], apply(step, Kernel::DropoutAt, {3, 1, 2}, {g[3], x[1], x[2]},
+                    l.integers, l.floats)[3]);
+    return Status::ok();
   case Kernel::Rope:
     add(x[0], apply(step, Kernel::Rope, {2, 1}, {g[2], x[1]},
                     {1 - l.integers[0]}, {})[2]);
@@ -270,9 +274,13 @@ Status Tape::differentiate(const Step &step) {
     add(x[2], r[8]);
     return Status::ok();
   }
-  case Kernel::PackedAttention: {
+  case Kernel::PackedAttention:
+  case Kernel::RingAttention: {
+    const Kernel gradient = l.kernel == Kernel::RingAttention
+                                ? Kernel::RingAttentionGrad
+                                : Kernel::PackedAttentionGrad;
     const auto r =
-        apply(step, Kernel::PackedAttentionGrad, {7, 0, 1, 2, 3, 4, 5, 6, 7, 8},
+        apply(step, gradient, {7, 0, 1, 2, 3, 4, 5, 6, 7, 8},
               {g[7], x[0], x[1], x[2], x[3], x[4], x[5], x[6], y[7], y[8]},
               l.integers, l.floats);
     add(x[0], r[10]);
@@ -310,6 +318,7 @@ Status Tape::differentiate(const Step &step) {
   case Kernel::ReduceScatter:
   case Kernel::Slice:
   case Kernel::ToPartial:
+  case Kernel::AllToAll:
   case Kernel::SendStart:
   case Kernel::SendWait:
   case Kernel::ReceiveStart:
@@ -328,6 +337,7 @@ Status Tape::differentiate(const Step &step) {
   case Kernel::RopeTable:
   case Kernel::AttentionGrad:
   case Kernel::PackedAttentionGrad:
+  case Kernel::RingAttentionGrad:
   case Kernel::HeadLossGrad:
   case Kernel::HeadRescaleGrad:
   case Kernel::HeadStatsGrad:

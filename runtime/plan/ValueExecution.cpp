@@ -107,6 +107,13 @@ Status ValueExecution::run(const plan::Action &action, bool keepDropout,
 
 StatusOr<Value> ValueExecution::readInput(const Touch &touch, const Box &box,
                                           plan::ActionKind kind) const {
+  const auto read = [&](uint32_t input, bool all) -> StatusOr<Value> {
+    MEGA_RETURN_IF_ERROR_CONTEXT(
+        spreads.checkInput(bufferOf(plan, touch.site),
+                           *plan.inputs()->Get(input)->buffer()),
+        "{}", describe(plan, touch.site));
+    return inputValue(input, all);
+  };
   const uint32_t batches = entry.micro_batches();
   for (uint32_t i = 0; i < length(plan.inputs()); ++i) {
     const plan::Buffer &buffer = *plan.inputs()->Get(i)->buffer();
@@ -120,11 +127,11 @@ StatusOr<Value> ValueExecution::readInput(const Touch &touch, const Box &box,
     if (kind == plan::ActionKind::Prologue) {
       if (touch.space.perMicroBatch == 0 && box.width == bytes * batches &&
           (batches == 1 || stride == bytes)) {
-        return inputValue(i, true);
+        return read(i, true);
       }
     } else if (box.width == bytes &&
                (batches == 1 || touch.space.perMicroBatch == stride)) {
-      return inputValue(i, false);
+      return read(i, false);
     }
   }
   return badInput("{} reads {} bytes at byte {} of region {}, {} bytes on for "
@@ -158,8 +165,6 @@ StatusOr<ReadValue> ValueExecution::read(const Touch &touch, const Box &box,
     return value;
   }
   MEGA_ASSIGN_OR_RETURN(const Value value, readInput(touch, box, kind));
-  MEGA_RETURN_IF_ERROR_CONTEXT(spreads.checkInput(bufferOf(plan, touch.site)),
-                               "{}", describe(plan, touch.site));
   ReadValue result;
   result.value = value;
   return result;
@@ -329,8 +334,9 @@ Status ValueExecution::checkDropout(const Site &site,
   if (dropoutOf(launch) == 0) {
     return Status::ok();
   }
-  const int64_t key =
-      launch.integer(launch.kernel == Kernel::Dropout ? "key" : "dropout_key");
+  const bool alone =
+      launch.kernel == Kernel::Dropout || launch.kernel == Kernel::DropoutAt;
+  const int64_t key = launch.integer(alone ? "key" : "dropout_key");
   return drops.emplace(key, launch.application).second
              ? Status::ok()
              : badInput("{} drops out by key {} in application {}, as another "

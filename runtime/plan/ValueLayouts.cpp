@@ -109,6 +109,8 @@ Status Spreads::agree(const Spread &written, const Spread &read,
                             to.dims[static_cast<size_t>(other)].padded;
     if (padded ||
         outerExtent(written.type, dim) != outerExtent(read.type, other) ||
+        from.dims[static_cast<size_t>(dim)].zigzag !=
+            to.dims[static_cast<size_t>(other)].zigzag ||
         !std::ranges::equal(axesOf(from, dim), axesOf(to, other))) {
       return differ(axis, "other pieces are meant");
     }
@@ -119,8 +121,7 @@ Status Spreads::agree(const Spread &written, const Spread &read,
 Status Spreads::checkRead(const plan::Buffer &buffer,
                           const ReadValue &value) const {
   const Spread read{buffer.layout(), bufferType(buffer)};
-  const unsigned sliced =
-      buffer.per_coordinate() == 0 ? 0u : 1u << buffer.axis();
+  const unsigned sliced = buffer.per_piece() == 0 ? 0u : buffer.axes();
   for (const ReadValue::Part &part : value.parts) {
     if (part.written && part.source != 0) {
       MEGA_RETURN_IF_ERROR(agree(part.spread, read, sliced));
@@ -143,13 +144,9 @@ Status Spreads::checkComplete(const ReadValue &value) const {
   return Status::ok();
 }
 
-Status Spreads::checkInput(const plan::Buffer &buffer) const {
-  Layout wanted;
-  if (mesh.size(Axis::Dp) > 1) {
-    wanted.rank = static_cast<uint8_t>(buffer.rank());
-    wanted.dims[0].push(Axis::Dp);
-  }
-  wanted = whole(wanted, mesh);
+Status Spreads::checkInput(const plan::Buffer &buffer,
+                           const plan::Buffer &input) const {
+  const Layout &wanted = layouts[input.layout()];
   const Layout &found = layouts[buffer.layout()];
   return found == wanted ? Status::ok()
                          : badInput("an input has layout [{}], expected [{}]",

@@ -35,8 +35,9 @@ public:
   Status checkRead(const plan::Buffer &buffer, const ReadValue &value) const;
   /// Every rank has all of it.
   Status checkComplete(const ReadValue &value) const;
-  /// A rank has the samples of its place in dp.
-  Status checkInput(const plan::Buffer &buffer) const;
+  /// `buffer` reads `input` as it is laid out.
+  Status checkInput(const plan::Buffer &buffer,
+                    const plan::Buffer &input) const;
   /// How part of a value is spread after a move to a buffer with `target`: as
   /// it was, if that agrees.
   Spread moved(const Spread &part, const Spread &target) const {

@@ -1,6 +1,7 @@
 //===- VerifyLattice.cpp - Layouts, launch by launch ----------------------===//
 #include "runtime/plan/KernelSharding.h"
 #include "runtime/plan/PlanLayouts.h"
+#include "runtime/plan/SequenceOrder.h"
 #include "runtime/plan/StepExecution.h"
 #include "runtime/plan/Verifier.h"
 
@@ -45,6 +46,8 @@ public:
 private:
   Status verifyLaunch(const plan::Launch &launch);
   Status verifyConversion(const ShardedLaunch &launch) const;
+  Status verifyRing(const ShardedLaunch &launch) const;
+  std::vector<Axis> groupAxes(const ShardedLaunch &launch) const;
   Status verifySamples(const ShardedLaunch &launch) const;
   Status verifyIntegers(const ShardedLaunch &launch, uint32_t first);
 
@@ -78,13 +81,26 @@ Status FunctionLattice::verifyLaunch(const plan::Launch &launch) {
   MEGA_RETURN_IF_ERROR(checkSharding(sharded, mesh));
   if (isConversion(kernel)) {
     MEGA_RETURN_IF_ERROR(verifyConversion(sharded));
+  } else if (isRing(kernel)) {
+    MEGA_RETURN_IF_ERROR(verifyRing(sharded));
   }
   MEGA_RETURN_IF_ERROR(verifySamples(sharded));
   return verifyIntegers(sharded, launch.first_integer());
 }
 
-Status FunctionLattice::verifyConversion(const ShardedLaunch &launch) const {
-  MEGA_ASSIGN_OR_RETURN(ConversionShape shape, conversionShape(launch, mesh));
+/// `{dp, tp}`.
+std::string names(const std::vector<Axis> &list) {
+  std::vector<std::string_view> texts;
+  texts.reserve(list.size());
+  for (const Axis axis : list) {
+    texts.push_back(name(axis));
+  }
+  return fmt::format("{{{}}}", fmt::join(texts, ", "));
+}
+
+/// Of the group that the launch's first integer names.
+std::vector<Axis>
+FunctionLattice::groupAxes(const ShardedLaunch &launch) const {
   const auto number = static_cast<size_t>(launch.signature.integers[0]);
   const plan::Group &group = elements(plan.groups())[number];
   std::vector<Axis> axes;
@@ -92,17 +108,41 @@ Status FunctionLattice::verifyConversion(const ShardedLaunch &launch) const {
   for (uint32_t i = 0; i < group.count(); ++i) {
     axes.push_back(static_cast<Axis>(group.axes()->Get(i)));
   }
-  const auto names = [](const std::vector<Axis> &list) {
-    std::vector<std::string_view> texts;
-    texts.reserve(list.size());
-    for (const Axis axis : list) {
-      texts.push_back(name(axis));
-    }
-    return fmt::format("{{{}}}", fmt::join(texts, ", "));
-  };
+  return axes;
+}
+
+/// The ranks of the group are those that have the pieces of its keys, in the
+/// plan's order.
+Status FunctionLattice::verifyRing(const ShardedLaunch &launch) const {
+  const size_t k = launch.kernel == Kernel::RingAttention ? 1 : 2;
+  const Layout &layout = launch.layouts[k];
+  std::vector<Axis> wanted;
+  if (layout.rank > 1) {
+    const Layout::Dimension &cut = layout.dims[1];
+    wanted.assign(cut.axes.begin(), cut.axes.begin() + cut.count);
+  }
+  // What nobody sees follows from the order of the rows, those of the plan.
+  const auto order = static_cast<SequenceOrder>(launch.signature.integers[1]);
+  const auto expected = static_cast<SequenceOrder>(plan.sequence_order());
+  const bool zigzag = layout.rank > 1 && layout.dims[1].zigzag;
+  if (order != expected || zigzag != (order == SequenceOrder::Zigzag)) {
+    return badInput(
+        "its order is {}, rows are {} and its keys have layout [{}]",
+        name(order), name(expected), layout.str());
+  }
+  const std::vector<Axis> axes = groupAxes(launch);
+  return axes == wanted
+             ? Status::ok()
+             : badInput("its group is over {}, its keys are cut over {}",
+                        names(axes), names(wanted));
+}
+
+Status FunctionLattice::verifyConversion(const ShardedLaunch &launch) const {
+  MEGA_ASSIGN_OR_RETURN(ConversionShape shape, conversionShape(launch, mesh));
+  std::vector<Axis> axes = groupAxes(launch);
   const std::string found = names(axes);
   const std::string wanted = names(shape.axes);
-  if (shape.dim < 0) {
+  if (shape.dim() < 0) {
     // Of a reduction or of one summand the order does not matter.
     std::sort(axes.begin(), axes.end());
     std::sort(shape.axes.begin(), shape.axes.end());
@@ -111,13 +151,30 @@ Status FunctionLattice::verifyConversion(const ShardedLaunch &launch) const {
     return badInput("its group is over {}, the layouts differ over {}", found,
                     wanted);
   }
-  const int64_t dim =
-      launch.kernel == Kernel::AllReduce ? -1 : launch.signature.integers[1];
-  if (dim != shape.dim) {
-    return badInput("its dimension is {}, the layouts differ in {}", dim,
-                    shape.dim);
+  const auto integers = launch.signature.integers;
+  const KernelSpec &spec = kernelSpec(launch.kernel);
+  for (const auto &[name, zigzag] :
+       {std::pair("zigzag", shape.fromZigzag || shape.toZigzag),
+        std::pair("from_zigzag", shape.fromZigzag),
+        std::pair("to_zigzag", shape.toZigzag)}) {
+    const size_t i = integerIndex(spec, name);
+    if (i < integers.size() && integers[i] != static_cast<int64_t>(zigzag)) {
+      return badInput("{} is {}, the layouts are {}zigzag", name, integers[i],
+                      zigzag ? "" : "not ");
+    }
   }
-  return Status::ok();
+  if (launch.kernel == Kernel::AllToAll) {
+    return integers[1] == shape.fromDim && integers[2] == shape.toDim
+               ? Status::ok()
+               : badInput("it goes from dimension {} to {}, the layouts from "
+                          "{} to {}",
+                          integers[1], integers[2], shape.fromDim, shape.toDim);
+  }
+  const int64_t dim = launch.kernel == Kernel::AllReduce ? -1 : integers[1];
+  return dim == shape.dim()
+             ? Status::ok()
+             : badInput("its dimension is {}, the layouts differ in {}", dim,
+                        shape.dim());
 }
 
 /// Random numbers count the samples of a replica from its place in dp on.
@@ -127,14 +184,17 @@ Status FunctionLattice::verifySamples(const ShardedLaunch &launch) const {
   double probability = 0;
   switch (launch.kernel) {
   case Kernel::Dropout:
+  case Kernel::DropoutAt:
     probability = s.floats[0];
     break;
   case Kernel::AttentionGrad:
   case Kernel::PackedAttentionGrad:
+  case Kernel::RingAttentionGrad:
     operand = 1;
     [[fallthrough]];
   case Kernel::Attention:
   case Kernel::PackedAttention:
+  case Kernel::RingAttention:
     probability = s.floats[1];
     break;
   default:
@@ -233,6 +293,13 @@ Status verifyParameter(const plan::Plan &plan, const plan::Parameter &parameter,
   const Layout weight = whole(layoutOf(plan, *parameter.weight()), mesh);
   if (weight.partial != 0) {
     return badInput("its weight has layout [{}], which is a sum", weight.str());
+  }
+  for (const Layout::Dimension &dimension : weight.dims) {
+    if (dimension.zigzag) {
+      return badInput(
+          "its weight has layout [{}], and only sequences are zigzag",
+          weight.str());
+    }
   }
   Layout gradient = whole(layoutOf(plan, *parameter.gradient()), mesh);
   gradient.replicated |= gradient.partial;

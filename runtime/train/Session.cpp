@@ -103,6 +103,9 @@ StatusOr<BatchLoader> Session::openData(const DataSource &source, uint64_t seed,
   options.microBatchSize = plan->micro_batch_size();
   options.globalBatchSize = plan->global_batch_size();
   options.dataParallel = ranks_->mesh().size(Axis::Dp);
+  options.packed = plan->packed();
+  options.contextParallel = ranks_->mesh().size(Axis::Cp);
+  options.order = static_cast<SequenceOrder>(plan->sequence_order());
   options.vocabulary =
       static_cast<int64_t>(std::min(plan->inputs()->Get(tokens_)->limit(),
                                     plan->inputs()->Get(labels_)->limit()));
@@ -124,9 +127,10 @@ Status Session::fillAt(const BatchLoader &loader, int64_t step, uint64_t at) {
   for (size_t i = 0; i < ranks_->size(); ++i) {
     const Executor &rank = ranks_->executor(i);
     const int64_t replica = rank.mesh().coordinate(rank.rank(), Axis::Dp);
+    const int64_t part = rank.mesh().coordinate(rank.rank(), Axis::Cp);
     for (uint32_t m = 0; m < microBatches(); ++m) {
       MEGA_RETURN_IF_ERROR(
-          loader.fill(step, m, replica,
+          loader.fill(step, m, replica, part,
                       {.tokens = memory(rank.inputOf(tokens_, m, at)),
                        .labels = memory(rank.inputOf(labels_, m, at)),
                        .positions = optional(rank, positions_, m),

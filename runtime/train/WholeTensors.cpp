@@ -55,14 +55,14 @@ FlatRange WholeTensors::toldBy(const WholeTensor &tensor, int64_t rank) const {
   for (int i = 0; i < static_cast<int>(Axis::Pp); ++i) {
     const auto axis = static_cast<Axis>(i);
     const bool same = parameter.layout.state(axis) != State::Shard &&
-                      !(shared && shared->axis == axis);
+                      !(shared && std::ranges::count(shared->axes, axis) != 0);
     if (same && mesh.coordinate(rank, axis) != 0) {
       return {};
     }
   }
-  return shared ? ownedElements(parameter, *shared,
-                                mesh.coordinate(rank, shared->axis))
-                : FlatRange{0, parameter.elements};
+  return shared
+             ? ownedElements(parameter, *shared, mesh.place(rank, shared->axes))
+             : FlatRange{0, parameter.elements};
 }
 
 void WholeTensors::put(const LogicalParameter &parameter, int64_t rank,

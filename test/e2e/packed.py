@@ -169,7 +169,7 @@ def written(runs, model, length):
     """A model that has the inputs itself is the same with --packed and without."""
     path = runs.folder / f"{model}-written"
     done = runs.demand("mega-opt", runs.examples / f"{model}.mlir",
-                       "--mega-pack-sequences")
+                       "--mega-place-tokens=packed")
     pathlib.Path(f"{path}.mlir").write_text(done.stdout)
     draw = random.Random(1)
     data = [cut([draw.randrange(1, 257) for _ in range(2 * length + 1)], [5, length])]
@@ -184,16 +184,23 @@ def main():
     runs = Runs(*sys.argv[1:])
     compare_with_separate(runs, "gpt2-tiny", 40, (
         "", "--tp 2 --sp", "--dp 2 --zero 1", "--pp 2", "--recompute full",
-        "--tp 2 --sp --dp 2 --zero 1 --pp 2 --vpp 2 --recompute selective"))
+        "--tp 2 --sp --dp 2 --zero 1 --pp 2 --vpp 2 --recompute selective",
+        "--cp 2 --cp-method ring", "--cp 4 --cp-method gather --zero 1",
+        "--cp 2 --cp-method all-to-all --tp 2 --sp --pp 2"))
     compare_with_separate(runs, "llama-tiny", 40, (
-        "", "--tp 4", "--tp 2 --sp --dp 2", "--pp 2 --recompute full"))
+        "", "--tp 4", "--tp 2 --sp --dp 2", "--pp 2 --recompute full",
+        "--cp 4 --cp-method ring --tp 2", "--cp 2 --cp-method gather --dp 2"))
     for model in ("mistral-tiny", "gemma2-tiny"):
-        compare_with_separate(runs, model, 56, ("", "--recompute selective --dp 2"))
+        compare_with_separate(runs, model, 56, (
+            "", "--recompute selective --dp 2", "--cp 2 --cp-method ring --dp 2"))
     for model, options in (
             ("gpt2-tiny", ""), ("gpt2-tiny-dropout", ""),
             ("gpt2-tiny-dropout", "--precision bf16 --tp 2 --sp --recompute full"),
             ("llama-tiny", "--pp 2"), ("gemma2-tiny", "--precision bf16"),
-            ("mistral-tiny", "--dp 2 --zero 1")):
+            ("mistral-tiny", "--dp 2 --zero 1"),
+            *(("gpt2-tiny-dropout", f"--cp {cp} --cp-method {method}")
+              for cp in (2, 4) for method in ("ring", "gather", "all-to-all")),
+            ("llama-tiny", "--cp 4 --cp-method ring --precision bf16 --tp 2 --sp")):
         leak(runs, model, 48, options)
     written(runs, "llama-tiny", 24)
 

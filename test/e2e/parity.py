@@ -41,6 +41,12 @@ FACTORS = {
     "vpp": (1, 2),
     "schedule": ("", "gpipe", "zero-bubble"),  # the default is 1f1b, or interleaved by vpp
 }
+# With sequences over ranks; of all else, less.
+CONTEXT = {name: FACTORS[name] for name in ("model", "tp", "sp", "zero", "labels")} | {
+    "cp": (1, 2, 4), "cp_method": ("", "ring", "gather", "all-to-all"), "dp": (1, 2),
+    "pp": (1, 2), "micro_batches": (1, 3), "recompute": ("none", "full"),
+}
+MOST_RANKS = 32  # of a case with cp: threads on few processors
 
 # What an exhaustive run multiplies; other factors have their first value.
 PRODUCTS = (
@@ -52,6 +58,8 @@ PRODUCTS = (
        "recompute": ("none", "full")},
     {name: FACTORS[name] for name in ("model", "labels", "micro_batches", "pp", "vpp",
                                       "schedule")},
+    {name: CONTEXT[name] for name in ("model", "sp", "zero", "labels", "cp", "cp_method",
+                                      "dp", "pp", "micro_batches")} | {"tp": (1, 2)},
 )
 
 # Models that are no example: the file, and what is replaced in it.
@@ -65,11 +73,21 @@ EDITED = {
     "gpt2-L7": ("gpt2-tiny", ("times 6", "times 7")),
     "llama-L7": ("llama-tiny", ("times 6", "times 7")),
     "llama-L10": ("llama-tiny", ("times 6", "times 10")),
+    # A window that is smaller than a chunk of 4, reaches across chunks, or further
+    # than a row.
+    **{f"llama-w{window}": ("llama-tiny", ("causal scale",
+                                           f"causal window({window}) scale"))
+       for window in (2, 6, 99)},
+    "gpt2-w3": ("gpt2-tiny-dropout", ("causal scale", "causal window(3) scale")),
+    # Every query sees every key.
+    "gpt2-both": ("gpt2-tiny", ("causal scale", "scale")),
 }
 LAYERS = collections.defaultdict(lambda: 6, {
     "gemma3-tiny": 7, "qwen3-tiny": 4, "gpt2-L3": 3, "gpt2-L7": 7, "llama-L7": 7,
     "llama-L10": 10})
 TIED = {"gpt2-tiny", "gpt2-tiny-dropout", "gpt2-L3", "gpt2-L7", "gemma3-tiny"}
+HEADS = {"gpt2-tiny": (8, 8), "gpt2-tiny-dropout": (8, 8), "llama-tiny": (8, 2),
+         "qwen3-tiny": (6, 2)}  # of queries, and of keys and values
 VOCABULARY = collections.defaultdict(lambda: 257, {"gpt2-97": 97, "gpt2-5": 5})
 
 LIMIT = 120  # seconds after which a command hangs
@@ -102,11 +120,13 @@ class Case:
     pp: int = 1
     vpp: int = 1
     schedule: str = ""
+    cp: int = 1
+    cp_method: str = ""
     stages: str = ""
     packed: bool = False
     precision: str = "fp32"
     batch: int = 0  # that of BATCHES
-    length: int = 12
+    length: int = 0  # 12, or what cp divides
     steps: int = 4
     processes: bool = False  # also run as processes, which give the same bits
     refusal: str = ""  # what the refusal says, if it is one
@@ -116,6 +136,8 @@ class Case:
             batch = next(batch for batch in BATCHES
                          if batch % (self.dp * self.micro_batches) == 0)
             object.__setattr__(self, "batch", batch)
+        if not self.length:
+            object.__setattr__(self, "length", 12 if self.cp == 1 else 16)
 
     def __str__(self):
         words = [self.model, f"tp {self.tp}", "sp" * self.sp, f"dp {self.dp}",
@@ -125,6 +147,10 @@ class Case:
                   for field in dataclasses.fields(self)[7:-1]
                   if getattr(self, field.name) != field.default]
         return ", ".join(filter(None, words))
+
+    @property
+    def ranks(self):
+        return self.tp * self.cp * self.dp * self.pp
 
     @property
     def rows(self):
@@ -158,6 +184,15 @@ class Case:
             broken.append("--sp .* --tp, which is 1; give --tp 2 or more")
         if self.model == "qwen3-tiny" and self.tp == 4:
             broken.append(r"--tp 4 does not divide 6 heads .*\(legal: 1, 2, 6\)")
+        if self.cp_method and self.cp == 1:
+            broken.append("--cp-method .* --cp, which is 1; give --cp 2 or more")
+        if self.cp_method == "all-to-all" and self.model in HEADS:
+            left = [max(1, heads // self.tp) for heads in HEADS[self.model]]
+            if any(heads % self.cp for heads in left):
+                legal = ", ".join(str(cp) for cp in range(1, min(left) + 1)
+                                  if not any(heads % cp for heads in left))
+                broken.append(rf"--cp-method all-to-all .* --cp {self.cp}, .* "
+                              rf"\(legal --cp: {legal}\)")
         if self.pp == 1:
             broken += [f"--{flag} .* --pp is 1; give --pp 2 or more, or leave --{flag}"
                        for flag, given in (("vpp", self.vpp > 1),
@@ -366,6 +401,67 @@ CORNERS = {
                precision="bf16", packed=True)
           for model in ("gpt2-tiny-dropout", "llama-tiny")),
     ],
+    "A08: sequences that chunks do not divide": [
+        *(Case("llama-tiny", cp=2, length=length,
+               refusal=rf"--cp 2 cuts sequences of {length} into 4 chunks .*"
+                       rf"\(nearest: {nearest}\)")
+          for length, nearest in ((30, "28, 32"), (31, "28, 32"), (2, "4"))),
+        Case("llama-tiny", cp=4, length=12,
+             refusal=r"--cp 4 .* 12 into 8 chunks .*\(nearest: 8, 16\)"),
+        Case("llama-tiny", cp=4, length=8),
+        Case("llama-tiny", cp=2, tp=4, sp=True, length=12,
+             refusal=r"--sp .* over --tp 4: .* multiple of 8 \(nearest: 8, 16\)"),
+        Case("gpt2-both", cp=2, length=30),
+        Case("gpt2-both", cp=4, length=30,
+             refusal=r"--cp 4 .* 30 into 4 chunks: .*\(nearest: 28, 32\)"),
+    ],
+    "A24: the mean of the tokens that count, wherever they are": [
+        *(Case(model, cp=cp, cp_method=method, labels="uneven", micro_batches=3,
+               zero=zero)
+          for model in ("gpt2-tiny", "llama-tiny") for cp in (2, 4) for zero in (0, 1)
+          for method in ("ring", "gather")),
+        # Of the first chunk only: the first rank has all of them.
+        *(Case("gpt2-tiny", cp=cp, cp_method=method, labels=(2, 1, 2, 2), batch=4, dp=dp)
+          for cp in (2, 4) for method in ("ring", "gather", "all-to-all")
+          for dp in (1, 2)),
+    ],
+    "windows over chunks of other ranks": [
+        *(Case(model, cp=cp, cp_method=method)
+          for model in ("llama-w2", "llama-w6", "llama-w99") for cp in (2, 4)
+          for method in ("ring", "gather")),
+        *(Case("gpt2-w3", cp=cp, cp_method=method, tp=2, sp=True)
+          for cp in (2, 4) for method in ("ring", "gather", "all-to-all")),
+        Case("gemma3-tiny", cp=2, cp_method="ring", pp=3, micro_batches=3, length=32),
+    ],
+    "queries that see all keys": [
+        Case("gpt2-both", cp=cp, cp_method=method, tp=2, sp=True)
+        for cp in (2, 4) for method in ("ring", "gather", "all-to-all")
+    ],
+    "documents over ranks": [
+        *(Case(model, cp=cp, cp_method=method, packed=True, labels=labels)
+          for model in ("gpt2-tiny", "llama-w6", "gpt2-tiny-dropout")
+          for cp in (2, 4) for method in ("ring", "gather")
+          for labels in ("all", "uneven")),
+        Case("gpt2-tiny", cp=2, tp=2, cp_method="all-to-all", packed=True),
+        *(Case("llama-tiny", cp=2, cp_method=method, tp=2, sp=True, dp=2, pp=2, zero=1,
+               micro_batches=3, packed=True, length=32, recompute="selective")
+          for method in ("ring", "gather")),
+        Case("gpt2-tiny-dropout", cp=2, cp_method="ring", tp=2, sp=True, pp=2, vpp=2,
+             schedule="zero-bubble", micro_batches=3, packed=True, processes=True),
+    ],
+    "keys of other ranks, with all else": [
+        *(Case(model, cp=2, cp_method=method, tp=2, sp=True, dp=2, pp=2, zero=1,
+               micro_batches=3, precision="bf16", steps=20)
+          for model in ("gpt2-tiny-dropout", "llama-tiny")
+          for method in ("ring", "gather")),
+        *(Case("gpt2-tiny", cp=2, cp_method=method, tp=2, sp=True, dp=2, zero=1,
+               processes=True) for method in ("ring", "gather", "all-to-all")),
+        *(Case("gpt2-tiny-dropout", cp=cp, cp_method=method, tp=2, sp=True,
+               recompute=recompute, micro_batches=3, pp=2)
+          for cp in (2, 4) for method in ("ring", "gather", "all-to-all")
+          for recompute in ("selective", "full")),
+        Case("llama-tiny", cp=2, cp_method="ring", tp=4, dp=2, zero=1, labels="silent"),
+    ],
     "everything together": [
         *(Case(model, tp=2, sp=True, dp=2, pp=2, vpp=2, zero=1, recompute="full",
                micro_batches=2)
@@ -386,12 +482,12 @@ CORNERS = {
 }
 
 
-def cover(cases, strength):
+def cover(factors, cases, strength):
     """Few of the cases, tuples of values, so that of any factors, as many as strength
     says, all values occur together that do so in a case. Greedily: of some cases that
     have what is missing, the one that has most of it."""
     getters = {at: operator.itemgetter(*at)
-               for at in itertools.combinations(range(len(FACTORS)), strength)}
+               for at in itertools.combinations(range(len(factors)), strength)}
     missing = {(at, part): None for at, get in getters.items()
                for part in dict.fromkeys(map(get, cases))}  # in order, as no set is
     draw, chosen = random.Random(2026), []
@@ -411,20 +507,22 @@ def cover(cases, strength):
     return chosen
 
 
-def refusals(every, runs):
+def refusals(factors, every, runs):
     """For two or three values that no case that runs has together, and that are not
     refused for fewer of them, one case: that which breaks the fewest rules."""
     chosen, known = [], []
     for count in (2, 3):
-        for names in itertools.combinations(FACTORS, count):
+        for names in itertools.combinations(factors, count):
             get = operator.attrgetter(*names)
             possible = set(map(get, runs))
-            for values in itertools.product(*map(FACTORS.get, names)):
+            for values in itertools.product(*map(factors.get, names)):
                 part = dict(zip(names, values)).items()
                 if values not in possible and not any(k <= part for k in known):
                     known.append(part)
-                    chosen.append(min((case for case in every if get(case) == values),
-                                      key=lambda case: len(case.refusals())))
+                    case = min((case for case in every if get(case) == values),
+                               key=lambda case: len(case.refusals()))
+                    if case.refusals():  # else too many ranks
+                        chosen.append(case)
     return list(dict.fromkeys(chosen))
 
 
@@ -434,15 +532,20 @@ def product(factors):
 
 
 def combinations(exhaustive):
-    every = product(FACTORS)
-    runs = [case for case in every if not case.refusals()]
+    chosen, refused = [], []
+    for factors in FACTORS, CONTEXT:
+        every = product(factors)
+        runs = [case for case in every
+                if not case.refusals() and (case.cp == 1 or case.ranks <= MOST_RANKS)]
+        if not exhaustive:
+            values = list(map(operator.attrgetter(*factors), runs))
+            chosen += [Case(**dict(zip(factors, case)))
+                       for case in cover(factors, values, 3)]
+        refused += refusals(factors, every, runs)
     if exhaustive:
         chosen = [case for case in itertools.chain(*map(product, PRODUCTS))
                   if not case.refusals()]
-    else:
-        values = list(map(operator.attrgetter(*FACTORS), runs))
-        chosen = [Case(**dict(zip(FACTORS, case))) for case in cover(values, 3)]
-    return list(dict.fromkeys(chosen + refusals(every, runs)))
+    return list(dict.fromkeys(chosen + refused))
 
 
 def write_dataset(prefix, tokens, lengths):
@@ -532,22 +635,25 @@ class Sweep:
     def check_counts(self, case, counts):
         """What the case is about holds for the labels of each row of the run:
         replica d reads row (m * dp + d) * B + j."""
+        differ = False
         for step in range(case.steps):
             found = [sum(counts[step * case.batch + (m * case.dp + d) * case.rows + j]
                          for m in range(case.micro_batches) for j in range(case.rows))
                      for d in range(case.dp)]
             silent = case.labels == "silent" and case.dp > 1
-            uneven = case.labels == "uneven" and case.dp > 1
-            if (not sum(found) or silent != (found[-1] == 0)
-                    or uneven and len(set(found)) == 1):
+            differ |= len(set(found)) > 1
+            if not sum(found) or silent != (found[-1] == 0):
                 sys.exit(f"{case}: step {step}: replicas have {found} labels")
+        if case.labels == "uneven" and case.dp > 1 and not differ:
+            sys.exit(f"{case}: replicas have the same number of labels in every step")
 
     def compile(self, case, plan):
         return self.call(
             "megac", self.model(case.model), *["--sp"] * case.sp,
             *["--packed"] * case.packed,
             "--tp", case.tp, "--dp", case.dp, "--zero", case.zero,
-            "--pp", case.pp, "--vpp", case.vpp,
+            "--pp", case.pp, "--vpp", case.vpp, "--cp", case.cp,
+            *["--cp-method", case.cp_method] * bool(case.cp_method),
             *["--schedule", case.schedule] * bool(case.schedule),
             *["--stages", case.stages] * bool(case.stages),
             "--micro-batch-size", case.rows,
@@ -564,7 +670,7 @@ class Sweep:
             "--dump", f"gradients@1={folder}",
             "--dump", f"weights@{case.steps}={folder}",
             *options)
-        ranks = case.tp * case.dp * case.pp
+        ranks = case.ranks
         threads = ranks > 1 and "--processes" not in options  # they do not say it
         if threads and f" on {ranks} ranks" not in done.stderr:
             raise RuntimeError(f"{folder}: not on {ranks} ranks\n{done.stderr}")
@@ -579,7 +685,7 @@ class Sweep:
         """The same batches on one rank."""
         return dataclasses.replace(
             case, tp=1, sp=False, dp=1, zero=0, micro_batches=1, recompute="none",
-            pp=1, vpp=1, schedule="", stages="", labels=self.dataset_of(case),
+            pp=1, vpp=1, schedule="", stages="", cp=1, cp_method="", labels=self.dataset_of(case),
             processes=False)
 
     def train_alone(self, number, case):

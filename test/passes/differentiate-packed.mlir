@@ -27,11 +27,11 @@ tfm.block @embed(%x: !x, %p: !i) -> !x {
 
 // CHECK-LABEL: tfm.function @attend.backward(
 // CHECK-SAME: saved_arguments = 4
-// CHECK: tfm.attention_grad {{.*}} at %arg1 in %arg2 causal
+// CHECK: tfm.attention_grad {{.*}} at %arg1 in %arg2, %arg1 in %arg2 causal
 // CHECK: tfm.rope %{{.*}} at %arg1 base(10000.0) inverse
 tfm.block @attend(%q: !h, %p: !i, %s: !i) -> !h {
   %r = tfm.rope %q at %p base(10000.0) : !h, !i
-  %y = tfm.attention %r, %r, %q at %p in %s causal scale(0.5) : !h, !h, !i, !i
+  %y = tfm.attention %r, %r, %q at %p in %s, %p in %s causal scale(0.5) : !h, !h, !i, !i, !i, !i
   tfm.yield %y : !h
 }
 }

@@ -129,7 +129,8 @@ bool feeds(const LaunchView &first, const LaunchView &second) {
 
 bool commutes(Kernel a, Kernel b) {
   const auto linear = [](Kernel k) {
-    return k == Kernel::Scale || k == Kernel::Dropout || k == Kernel::Add;
+    return k == Kernel::Scale || k == Kernel::Dropout ||
+           k == Kernel::DropoutAt || k == Kernel::Add;
   };
   return linear(a) && linear(b);
 }

@@ -80,11 +80,10 @@ void addBuffers(const plan::PlanT &plan, size_t number, MutantList &list) {
     add("buffer-reserved", "reserved",
         [](plan::Buffer &m) { m.mutable_reserved()->Mutate(3, 1); });
     add("buffer-axis", "axis", [](plan::Buffer &m) {
-      m.mutate_axis(static_cast<uint8_t>(m.axis() + 1));
+      m.mutate_axes(static_cast<uint8_t>(m.axes() + 1));
     });
-    add("per-coordinate", "per_coordinate", [](plan::Buffer &m) {
-      m.mutate_per_coordinate(m.per_coordinate() + 8);
-    });
+    add("per-piece", "per_piece",
+        [](plan::Buffer &m) { m.mutate_per_piece(m.per_piece() + 8); });
   }
 }
 
@@ -142,13 +141,15 @@ void addConversions(const plan::PlanT &plan, size_t number, MutantList &list) {
   const plan::FunctionT &f = *plan.functions[number];
   for (size_t l = 0; l < f.launches.size(); ++l) {
     const LaunchView view(f, l);
-    if (!isConversion(view.spec->kernel)) {
+    if (!isConversion(view.spec->kernel) && !isRing(view.spec->kernel)) {
       continue;
     }
-    list.add("drop-conversion", view.text(l), [=](plan::PlanT &p) {
-      auto &launches = p.functions[number]->launches;
-      launches.erase(launches.begin() + static_cast<std::ptrdiff_t>(l));
-    });
+    if (isConversion(view.spec->kernel)) {
+      list.add("drop-conversion", view.text(l), [=](plan::PlanT &p) {
+        auto &launches = p.functions[number]->launches;
+        launches.erase(launches.begin() + static_cast<std::ptrdiff_t>(l));
+      });
+    }
     // In place, so that the second sums what is a sum already. To gather twice
     // is right.
     const bool sums = view.spec->kernel == Kernel::AllReduce ||
@@ -164,7 +165,8 @@ void addConversions(const plan::PlanT &plan, size_t number, MutantList &list) {
     for (int64_t other = 0; other <= static_cast<int64_t>(plan.groups.size());
          ++other) {
       if (other != f.integers[group]) {
-        list.add("group-of-conversion",
+        list.add(isRing(view.spec->kernel) ? "group-of-ring"
+                                           : "group-of-conversion",
                  fmt::format("{}, group {}", view.text(l), other),
                  [=](plan::PlanT &p) {
                    p.functions[number]->integers[group] = other;
@@ -197,12 +199,17 @@ void addTables(const plan::PlanT &plan, MutantList &list) {
       list.add("layout-damaged", fmt::format("layout {}, {}", i, what),
                [i, edit](plan::PlanT &p) { edit(p.layouts[i]); });
     };
-    add("reserved", [](plan::Layout &m) { m.mutate_reserved(1); });
+    add("reserved",
+        [](plan::Layout &m) { m.mutable_reserved()->Mutate(0, 1); });
+    add("zigzag", [](plan::Layout &m) {
+      m.mutate_zigzag(static_cast<uint8_t>(m.zigzag() ^ 2));
+    });
     add("rank", [](plan::Layout &m) {
       m.mutate_rank(static_cast<uint8_t>(m.rank() == 0 ? 4 : 0));
     });
     add("replicated", [](plan::Layout &m) { m.mutate_replicated(0x80); });
-    add("partial over pp", [](plan::Layout &m) { m.mutate_partial(8); });
+    add("partial over pp",
+        [](plan::Layout &m) { m.mutate_partial(bit(Axis::Pp)); });
     add("reduction", [](plan::Layout &m) { m.mutate_reduction(77); });
     add("axes", [](plan::Layout &m) {
       m.mutable_dims()->GetMutablePointer(0)->mutate_count(6);

@@ -118,14 +118,16 @@ bool repeats(const plan::PlanT &plan, size_t function) {
 bool isAttention(Kernel kernel) {
   return kernel == Kernel::Attention || kernel == Kernel::AttentionGrad ||
          kernel == Kernel::PackedAttention ||
-         kernel == Kernel::PackedAttentionGrad;
+         kernel == Kernel::PackedAttentionGrad || isRing(kernel);
 }
 
 bool dropsOut(const plan::FunctionT &function) {
   for (size_t l = 0; l < function.launches.size(); ++l) {
     const LaunchView view(function, l);
     const double *floats = function.floats.data() + view.launch->first_float();
-    if ((view.spec->kernel == Kernel::Dropout && floats[0] > 0) ||
+    const bool alone = view.spec->kernel == Kernel::Dropout ||
+                       view.spec->kernel == Kernel::DropoutAt;
+    if ((alone && floats[0] > 0) ||
         (isAttention(view.spec->kernel) && floats[1] > 0)) {
       return true;
     }

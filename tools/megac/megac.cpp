@@ -37,6 +37,15 @@ static cl::opt<int64_t> tensorParallel(
     "tp", cl::value_desc("N"), cl::init(1),
     cl::desc("tensor-parallel degree: ranks that share every layer (1)"),
     cl::cat(category));
+static cl::opt<int64_t> contextParallel(
+    "cp", cl::value_desc("N"), cl::init(1),
+    cl::desc("context-parallel degree: ranks that share every sequence (1)"),
+    cl::cat(category));
+static cl::opt<std::string> contextMethod(
+    "cp-method", cl::value_desc("NAME"),
+    cl::desc("ring, gather or all-to-all: how attention sees the keys of other "
+             "ranks (what waits least)"),
+    cl::cat(category));
 static cl::opt<int64_t> dataParallel(
     "dp", cl::value_desc("N"), cl::init(1),
     cl::desc("data-parallel degree: replicas that share the batch (1)"),
@@ -152,6 +161,7 @@ static Status checkDegrees() {
   int64_t ranks = 1;
   for (const auto &[flag, value] :
        {std::pair("--tp", int64_t{tensorParallel}),
+        std::pair("--cp", int64_t{contextParallel}),
         std::pair("--dp", int64_t{dataParallel}),
         std::pair("--pp", int64_t{pipelineParallel}),
         std::pair("--vpp", int64_t{chunks})}) {
@@ -164,10 +174,11 @@ static Status checkDegrees() {
   ranks /= chunks;
   if (ranks > kMaxRanks) {
     return makeError(Code::Failed,
-                     "--tp {} times --dp {} times --pp {} makes {} ranks, at "
-                     "most {} are supported",
-                     int64_t{tensorParallel}, int64_t{dataParallel},
-                     int64_t{pipelineParallel}, ranks, kMaxRanks);
+                     "--tp {} times --cp {} times --dp {} times --pp {} makes "
+                     "{} ranks, at most {} are supported",
+                     int64_t{tensorParallel}, int64_t{contextParallel},
+                     int64_t{dataParallel}, int64_t{pipelineParallel}, ranks,
+                     kMaxRanks);
   }
   if (pipelineParallel == 1) {
     for (const auto &[flag, given] :
@@ -247,6 +258,18 @@ static Status checkParallelism() {
     return makeError(Code::Failed, "--sp cuts the sequence over --tp, which is "
                                    "1; give --tp 2 or more, or leave --sp out");
   }
+  if (!contextMethod.empty() && contextMethod != "ring" &&
+      contextMethod != "gather" && contextMethod != "all-to-all") {
+    return makeError(Code::Failed,
+                     "--cp-method {} is not known (legal: ring, gather, "
+                     "all-to-all)",
+                     std::string(contextMethod));
+  }
+  if (!contextMethod.empty() && contextParallel == 1) {
+    return makeError(Code::Failed,
+                     "--cp-method is about sequences over --cp, which is 1; "
+                     "give --cp 2 or more, or leave --cp-method out");
+  }
   if (zero < 0 || zero > 1) {
     return makeError(Code::Failed, "--zero {} is neither 0 nor 1",
                      int64_t{zero});
@@ -319,7 +342,9 @@ static int run() {
                      .recompute = recomputeName,
                      .packed = packed,
                      .tp = tensorParallel,
+                     .cp = contextParallel,
                      .dp = dataParallel,
+                     .cpMethod = contextMethod,
                      .sequenceParallel = sequenceParallel,
                      .forbidImplicitReshard = forbidImplicitReshard,
                      .zero = zero,
@@ -343,6 +368,12 @@ static int run() {
   }
   if (tensorParallel != 1) {
     request.flags += fmt::format(" --tp {}", int64_t{tensorParallel});
+  }
+  if (contextParallel != 1) {
+    request.flags += fmt::format(" --cp {}", int64_t{contextParallel});
+  }
+  if (!contextMethod.empty()) {
+    request.flags += " --cp-method " + std::string(contextMethod);
   }
   if (dataParallel != 1) {
     request.flags += fmt::format(" --dp {}", int64_t{dataParallel});
@@ -408,6 +439,8 @@ int main(int argc, char **argv) {
     std::_Exit(static_cast<int>(Code::Internal));
   });
   cl::HideUnrelatedOptions(category);
+  // It lists what --help lists.
+  cl::getRegisteredOptions()["help-list"]->setHiddenFlag(cl::ReallyHidden);
   cl::SetVersionPrinter([](llvm::raw_ostream &os) {
     os << "megac " MEGA_VERSION ", plan format " << kPlanVersion << ", LLVM "
        << LLVM_VERSION_STRING << "\n";
@@ -418,9 +451,8 @@ int main(int argc, char **argv) {
           argc, argv,
           "Compiles a Transformer into one proved plan.\n\n"
           "  megac examples/gpt2-tiny.mlir --micro-batch-size 4 --report\n"
-          "  megac examples/llama3-8b.mlir --seq-length 4096 -o llama.mega\n"
-          "  megac model.mlir --tp 4 --sp --dp 2 --zero 1 --precision bf16\n"
-          "  megac model.mlir --pp 4 --report=model.html\n\n"
+          "  megac model.mlir --tp 4 --sp --cp 2 --pp 4 --zero 1 "
+          "--report=a.html\n\n"
           "Exit codes: 0 ok, 1 model or configuration rejected, 2 wrong "
           "usage,\n"
           "70 internal error, 74 input/output error.\n",

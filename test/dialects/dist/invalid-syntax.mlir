@@ -53,3 +53,8 @@ func.func private @dimensions_in_two_lists(tensor<4x4xf32, #dist.layout<[{tp}], 
 
 // expected-error@+1 {{padding is given twice}}
 func.func private @padding_twice(tensor<4xf32, #dist.layout<[{tp, pad 8, pad 6}]>>)
+
+// -----
+
+// expected-error@+1 {{only cp may be zigzag}}
+func.func private @zigzag_of_tp(tensor<4xf32, #dist.layout<[{tp zigzag}]>>)

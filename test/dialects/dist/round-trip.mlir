@@ -14,6 +14,8 @@ module attributes {dist.mesh = #dist.mesh<tp = 2, dp = 4>, test.one_rank = #dist
   func.func private @major_to_minor(tensor<4x6x64xf32, #dist.layout<[{dp}, {tp, cp}, {}]>>)
   // CHECK-LABEL: @minor_to_major(tensor<4x6x64xf32, #dist.layout<[{dp}, {cp, tp}, {}]>>)
   func.func private @minor_to_major(tensor<4x6x64xf32, #dist.layout<[{dp}, {cp, tp}, {}]>>)
+  // CHECK-LABEL: @zigzag(tensor<4x8x64xf32, #dist.layout<[{dp}, {cp zigzag, tp}, {}]>>)
+  func.func private @zigzag(tensor<4x8x64xf32, #dist.layout<[{dp}, {cp zigzag, tp}, {}]>>)
   // CHECK-LABEL: @replicated(tensor<64xf32, #dist.layout<replicated = {tp, cp, dp}>>)
   func.func private @replicated(tensor<64xf32, #dist.layout<replicated = {tp, cp, dp}>>)
   // CHECK-LABEL: @partial_sum(tensor<64xf32, #dist.layout<partial = {tp}>>)

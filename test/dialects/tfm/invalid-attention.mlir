@@ -97,25 +97,33 @@ func.func @attention_a3(%q: tensor<2x5x6x4xf32>) {
 
 // -----
 
-func.func @attention_a5_segments(%q: tensor<2x5x6x4xf32>, %p: tensor<2x5xi32>) {
-  // expected-error@+1 {{has positions but no segments; give both, or neither}}
-  %y = "tfm.attention"(%q, %q, %q, %p) <{causal, scale = 0.5, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0>}> : (tensor<2x5x6x4xf32>, tensor<2x5x6x4xf32>, tensor<2x5x6x4xf32>, tensor<2x5xi32>) -> tensor<2x5x6x4xf32>
+func.func @attention_a5_keys(%q: tensor<2x5x6x4xf32>, %p: tensor<2x5xi32>) {
+  // expected-error@+1 {{has some places of queries and keys, not all; give positions and segments of both, or none}}
+  %y = "tfm.attention"(%q, %q, %q, %p, %p) <{causal, scale = 0.5, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 0, 0>}> : (tensor<2x5x6x4xf32>, tensor<2x5x6x4xf32>, tensor<2x5x6x4xf32>, tensor<2x5xi32>, tensor<2x5xi32>) -> tensor<2x5x6x4xf32>
   return
 }
 
 // -----
 
-func.func @attention_a5_positions(%q: tensor<2x5x6x4xf32>, %p: tensor<2x5xi32>) {
-  // expected-error@+1 {{has segments but no positions; give both, or neither}}
-  %y = "tfm.attention"(%q, %q, %q, %p) <{causal, scale = 0.5, operandSegmentSizes = array<i32: 1, 1, 1, 0, 1>}> : (tensor<2x5x6x4xf32>, tensor<2x5x6x4xf32>, tensor<2x5x6x4xf32>, tensor<2x5xi32>) -> tensor<2x5x6x4xf32>
+func.func @attention_a5_queries(%q: tensor<2x5x6x4xf32>, %p: tensor<2x5xi32>) {
+  // expected-error@+1 {{has some places of queries and keys, not all; give positions and segments of both, or none}}
+  %y = "tfm.attention"(%q, %q, %q, %p) <{causal, scale = 0.5, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 0, 1>}> : (tensor<2x5x6x4xf32>, tensor<2x5x6x4xf32>, tensor<2x5x6x4xf32>, tensor<2x5xi32>) -> tensor<2x5x6x4xf32>
+  return
+}
+
+// -----
+
+func.func @attention_a6(%q: tensor<2x5x6x4xf32>) {
+  // expected-error@+1 {{is a ring and has no places of queries and keys}}
+  %y = tfm.attention %q, %q, %q ring causal scale(0.5) : tensor<2x5x6x4xf32>, tensor<2x5x6x4xf32>
   return
 }
 
 // -----
 
 func.func @attention_a5_shape(%q: tensor<2x5x6x4xf32>, %p: tensor<2x5xi32>, %s: tensor<2x6xi32>) {
-  // expected-error@+1 {{segments are 'tensor<2x6xi32>', expected one for each row of 'tensor<2x5x6x4xf32>'}}
-  %y = tfm.attention %q, %q, %q at %p in %s causal scale(0.5) : tensor<2x5x6x4xf32>, tensor<2x5x6x4xf32>, tensor<2x5xi32>, tensor<2x6xi32>
+  // expected-error@+1 {{query segments are 'tensor<2x6xi32>', expected one for each row of 'tensor<2x5x6x4xf32>'}}
+  %y = tfm.attention %q, %q, %q at %p in %s, %p in %p causal scale(0.5) : tensor<2x5x6x4xf32>, tensor<2x5x6x4xf32>, tensor<2x5xi32>, tensor<2x6xi32>, tensor<2x5xi32>, tensor<2x5xi32>
   return
 }
 

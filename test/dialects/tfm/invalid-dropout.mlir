@@ -32,3 +32,19 @@ tfm.block @dropout_d2_of_attention(%x: tensor<2x5x8xf32>, %h: !h) -> tensor<2x5x
   %z = tfm.attention %h, %h, %h causal scale(0.5) dropout("a", 0.1) : !h, !h
   tfm.yield %y : tensor<2x5x8xf32>
 }
+
+// -----
+
+func.func @dropout_d3(%x: tensor<2x5x8xf32>, %p: tensor<2x5xi32>) {
+  // expected-error@+1 {{has positions or segments; give both, or neither}}
+  %y = "tfm.dropout"(%x, %p) <{name = "d", p = 0.5, operandSegmentSizes = array<i32: 1, 1, 0>}> : (tensor<2x5x8xf32>, tensor<2x5xi32>) -> tensor<2x5x8xf32>
+  return
+}
+
+// -----
+
+func.func @dropout_d3_shape(%x: tensor<2x5x8xf32>, %p: tensor<2x5xi32>, %s: tensor<2x4xi32>) {
+  // expected-error@+1 {{segments are 'tensor<2x4xi32>', expected one for each row of 'tensor<2x5x8xf32>'}}
+  %y = tfm.dropout "d" %x at %p in %s p(0.5) : tensor<2x5x8xf32>, tensor<2x5xi32>, tensor<2x4xi32>
+  return
+}

@@ -240,14 +240,17 @@ TEST_P(AttentionTest, LargestHeadSizeOfBf16) {
   compare(shape);
 }
 
-/// Documents of these lengths, one after another.
+/// Documents of these lengths, one after another. A segment has the number of
+/// its first token.
 AttentionPlaces documents(const std::vector<int> &lengths) {
   AttentionPlaces places;
-  for (size_t i = 0; i < lengths.size(); ++i) {
-    for (int position = 0; position < lengths[i]; ++position) {
+  int first = 0;
+  for (const int length : lengths) {
+    for (int position = 0; position < length; ++position) {
       places.positions.push_back(position);
-      places.segments.push_back(static_cast<int>(i));
+      places.segments.push_back(first);
     }
+    first += length;
   }
   return places;
 }
@@ -294,6 +297,41 @@ TEST_P(AttentionTest, PackedWithSoftcapAndDropout) {
   compare(shape);
   shape.window = 31;
   compare(shape);
+}
+
+// Dropout counts places: of a row whose places are 0, 1, 2, ... they are rows,
+// whatever documents it has.
+TEST_P(AttentionTest, PlacesInOrderDropOutWhatRowsDo) {
+  scalars.seed = 5;
+  Buffer q = random({2, 301, 4, 8}, 1), gradOut = random({2, 301, 4, 8}, 2);
+  Buffer k = random({2, 301, 2, 8}, 3), v = random({2, 301, 2, 8}, 4);
+  const std::vector<double> floats = {0.3, 0.25, 0};
+  std::vector<Values> expected;
+  for (const bool packed : {false, true}) {
+    Buffer out = q, lse = Buffer::zeros({2, 4, 301});
+    Buffer gradQ = q, gradK = k, gradV = v, delta = lse;
+    AttentionShape shape = grouped(301);
+    shape.batch = 2;
+    for (int row = 0; packed && row < 602; ++row) {
+      shape.keyPlaces.positions.push_back(row % 301);
+      shape.keyPlaces.segments.push_back(0);
+    }
+    shape.queryPlaces = shape.keyPlaces;
+    Places places(shape);
+    places.launchForward(*this, {&q, &k, &v}, {&out, &lse}, {1, 0, 7, 3},
+                         floats);
+    places.launchBackward(*this, {&gradOut, &q, &k, &v},
+                          {&out, &lse, &gradQ, &gradK, &gradV, &delta},
+                          {1, 0, 7, 3}, floats);
+    std::vector<Values> found;
+    for (Buffer *buffer : {&out, &lse, &gradQ, &gradK, &gradV}) {
+      found.push_back(buffer->values());
+    }
+    if (packed) {
+      EXPECT_EQ(found, expected);
+    }
+    expected = found;
+  }
 }
 
 /// Queries and keys as two ranks of a ring have them: of other numbers, out of

@@ -30,6 +30,46 @@ TEST_P(DropoutTest, MaskIsTheCountersOwn) {
   EXPECT_EQ(x.values(), separate);
 }
 
+// Rows in another order, with the places that they had.
+TEST_P(DropoutTest, MaskGoesWithThePlace) {
+  application = 3;
+  Buffer x = random({2, 37, 73}, 1, 5), y = zeros({2, 37, 73}, 2);
+  launch(Kernel::Dropout, {&x, &y}, {99, 0, 0}, {0.3});
+  // Documents of ten tokens.
+  std::vector<int> positions, segments;
+  const Values before = x.values(), after = y.values();
+  Values moved = before, expected = after;
+  for (int row = 0; row < 2 * 37; ++row) {
+    const int from = row % 37 * 16 % 37;
+    positions.push_back(from % 10);
+    segments.push_back(from / 10 * 10);
+    for (int i = 0; i < 73; ++i) {
+      const int source = (row / 37 * 37 + from) * 73 + i;
+      moved[row * 73 + i] = before[source];
+      expected[row * 73 + i] = after[source];
+    }
+  }
+  x.set(moved);
+  Buffer p = Buffer::ids({2, 37}, positions);
+  Buffer s = Buffer::ids({2, 37}, segments);
+  launch(Kernel::DropoutAt, {&x, &p, &s, &y}, {99, 0}, {0.3});
+  EXPECT_EQ(y.values(), expected);
+  // Features from the third on.
+  Buffer part = zeros({2, 37, 70}), into = part;
+  Values features, wanted;
+  for (int i = 0; i < 2 * 37 * 73; ++i) {
+    if (i % 73 >= 3) {
+      features.push_back(moved[i]);
+      wanted.push_back(expected[i]);
+    }
+  }
+  part.set(features);
+  launch(Kernel::DropoutAt, {&part, &p, &s, &into}, {99, 3}, {0.3});
+  EXPECT_EQ(into.values(), wanted);
+  launch(Kernel::DropoutAt, {&part, &p, &s, &part}, {99, 3}, {0.0});
+  EXPECT_EQ(part.values(), features);
+}
+
 TEST_P(DropoutTest, KeepsTheExpectation) {
   Buffer x = zeros({4, 64, 256}), y = x;
   x.set(Values(4 * 64 * 256, 1.0));

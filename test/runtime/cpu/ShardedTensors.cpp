@@ -86,9 +86,27 @@ bool isReplica(const Layout &layout, const Mesh &mesh, int64_t rank) {
          placeOn(layout, State::Replicated, mesh, rank).place != 0;
 }
 
-/// The type of a scratch operand of a rank, by the other operands' types.
+/// In how many pieces a ring's keys are, by its operands' types.
+int64_t ringSize(Kernel kernel, const std::vector<BufferType> &types) {
+  const size_t k = kernel == Kernel::RingAttention ? 1 : 2;
+  return types[k + 4].dims[1] / types[k].dims[1];
+}
+
+/// The type of a scratch operand of a rank, by the types of those before it.
 BufferType scratchType(Kernel kernel, const std::vector<BufferType> &types) {
   switch (kernel) {
+  case Kernel::RingAttention:
+    return types.size() == 9
+               ? BufferType(types[1].type,
+                            {ringScratch(types[1], ringSize(kernel, types))})
+               : BufferType(DataType::F32, {ringSums(types[0])});
+  case Kernel::RingAttentionGrad:
+    return types.size() == 13
+               ? BufferType(types[2].type,
+                            {ringScratch(types[2], ringSize(kernel, types))})
+               : BufferType(DataType::F32,
+                            {ringGradSums(types[1], types[2],
+                                          ringSize(kernel, types))});
   case Kernel::AttentionGrad:
     return types[5];
   case Kernel::PackedAttentionGrad:
@@ -280,7 +298,8 @@ Status Ranks::launch(Kernel kernel, const std::vector<Sharded *> &operands,
     MEGA_ASSIGN_OR_RETURN(factors.emplace_back(),
                           coordinateFactors(sharded, i, mesh));
   }
-  for (int64_t rank = 0; rank < mesh.ranks(); ++rank) {
+  const auto onRank = [&](int64_t rank, ThreadPool &threads,
+                          RankGroups *groups) -> Status {
     std::vector<int64_t> own = integers;
     for (size_t i = 0; i < own.size(); ++i) {
       own[i] = isPieceStart(kernel, i) ? 0 : own[i];
@@ -302,16 +321,38 @@ Status Ranks::launch(Kernel kernel, const std::vector<Sharded *> &operands,
     }
     // Samples are the first operand's rows.
     const int64_t samples = layouts[0].shard(0, mesh, rank) * types[0].dims[0];
-    cpuKernel(kernel)({pool, scalars, application, firstSample + samples},
-                      {views, own, floats});
+    cpuKernel(kernel)(
+        {threads, scalars, application, firstSample + samples, groups},
+        {views, own, floats});
     for (size_t i = 0; i < operands.size(); ++i) {
       if (operands[i] && spec.operands[i].access != Access::Read) {
         operands[i]->pieces[static_cast<size_t>(rank)] =
             decode(types[i].type, bytes[i]);
       }
     }
-  }
+    return Status::ok();
+  };
   launched.insert(kernel);
+  if (!isRing(kernel) || ringSize(kernel, types) == 1) {
+    for (int64_t rank = 0; rank < mesh.ranks(); ++rank) {
+      MEGA_RETURN_IF_ERROR(onRank(rank, pool, nullptr));
+    }
+    return Status::ok();
+  }
+  // All ranks at once, which need each other.
+  std::vector<Status> statuses(static_cast<size_t>(mesh.ranks()));
+  runRanks(Backend::InProcess, static_cast<int>(mesh.ranks()),
+           [&](RankContext &ctx) {
+             ThreadPool own(1);
+             const GroupMember members[] = {{&ctx[0], ctx.rank, mesh.ranks()}};
+             RankGroups groups{members, Status::ok(), {}};
+             statuses[static_cast<size_t>(ctx.rank)] =
+                 onRank(ctx.rank, own, &groups);
+             EXPECT_OK(std::move(groups.failure));
+           });
+  for (Status &status : statuses) {
+    MEGA_RETURN_IF_ERROR(std::move(status));
+  }
   return Status::ok();
 }
 
@@ -323,7 +364,8 @@ Sharded Ranks::convert(const Sharded &x, const Layout &to) {
       {Conversion::AllGather, Kernel::AllGather},
       {Conversion::ReduceScatter, Kernel::ReduceScatter},
       {Conversion::Slice, Kernel::Slice},
-      {Conversion::ToPartial, Kernel::ToPartial}};
+      {Conversion::ToPartial, Kernel::ToPartial},
+      {Conversion::AllToAll, Kernel::AllToAll}};
   const auto *const found = std::find_if(
       std::begin(kKernels), std::end(kKernels),
       [&](const auto &entry) { return entry.first == change->conversion; });
@@ -344,7 +386,16 @@ Sharded Ranks::convert(const Sharded &x, const Layout &to) {
   const auto shape =
       conversionShape({kernel, {both, integers, {}}, layouts}, mesh);
   EXPECT_TRUE(shape.isOk()) << shape.status().message();
-  integers[1] = kernel == Kernel::AllReduce ? integers[1] : shape->dim;
+  int64_t extent = 1;
+  if (kernel == Kernel::AllToAll) {
+    integers = {0, shape->fromDim, shape->toDim, 0, 0};
+    extent =
+        allToAllScratch(in, out, shape->fromDim, shape->toDim, false, false);
+  } else if (kernel != Kernel::AllReduce) {
+    integers = {0, shape->dim(), 0};
+    extent = collectiveScratch(kernel == Kernel::AllGather ? out : in,
+                               shape->dim(), false);
+  }
   runRanks(Backend::InProcess, static_cast<int>(mesh.ranks()),
            [&](RankContext &ctx) {
              const auto rank = static_cast<size_t>(ctx.rank);
@@ -352,9 +403,7 @@ Sharded Ranks::convert(const Sharded &x, const Layout &to) {
              std::vector<std::byte> into = encode(out.type, y.pieces[rank]);
              std::vector<View> views = {View(in, from.data()),
                                         View(out, into.data())};
-             const BufferType &whole = kernel == Kernel::AllGather ? out : in;
-             const BufferType scratch(in.type,
-                                      {collectiveScratch(whole, integers[1])});
+             const BufferType scratch(in.type, {extent});
              std::vector<std::byte> packed(
                  static_cast<size_t>(scratch.extentBytes()));
              if (kernelSpec(kernel).operands.size() == 3) {

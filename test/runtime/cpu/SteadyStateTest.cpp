@@ -84,12 +84,12 @@ TEST_P(SteadyState, AttentionMakesNoSystemCall) {
   Buffer q = random({1, 300, 4, 64}, 1), out = q, gradQ = q, gradOut = q;
   Buffer k = random({1, 300, 2, 64}, 2), v = k, gradK = k, gradV = k;
   Buffer lse = Buffer::zeros({1, 4, 300}), delta = lse;
-  expectNoSystemCall(Kernel::Attention, {&q, &k, &v, &out, &lse}, {1, 0, 0},
+  expectNoSystemCall(Kernel::Attention, {&q, &k, &v, &out, &lse}, {1, 0, 0, 0},
                      {0.125, 0.1, 0});
   expectNoSystemCall(
       Kernel::AttentionGrad,
       {&gradOut, &q, &k, &v, &out, &lse, &gradQ, &gradK, &gradV, &delta},
-      {1, 0, 0}, {0.125, 0.1, 0});
+      {1, 0, 0, 0}, {0.125, 0.1, 0});
   Buffer positions = Buffer::ids({1, 300}, std::vector<int>(300, 3));
   Buffer segments = positions;
   expectNoSystemCall(
@@ -100,6 +100,19 @@ TEST_P(SteadyState, AttentionMakesNoSystemCall) {
                      {&gradOut, &q, &k, &v, &positions, &segments, &positions,
                       &segments, &out, &lse, &gradQ, &gradK, &gradV, &delta},
                      {1, 0, 0, 0}, {0.125, 0.1, 0});
+  // Of one rank; RingAttentionTest has those of several.
+  Buffer exchange(GetParam(), {ringScratch(k.type(), 1)});
+  Buffer sums = Buffer::zeros({ringSums(q.type())});
+  Buffer gradSums = Buffer::zeros({ringGradSums(q.type(), k.type(), 1)});
+  expectNoSystemCall(Kernel::RingAttention,
+                     {&q, &k, &v, &positions, &segments, &positions, &segments,
+                      &out, &lse, &exchange, &sums},
+                     {0, 1, 1, 0, 0, 0}, {0.125, 0.1, 0});
+  expectNoSystemCall(Kernel::RingAttentionGrad,
+                     {&gradOut, &q, &k, &v, &positions, &segments, &positions,
+                      &segments, &out, &lse, &gradQ, &gradK, &gradV, &exchange,
+                      &gradSums},
+                     {0, 1, 1, 0, 0, 0}, {0.125, 0.1, 0});
 }
 
 TEST_P(SteadyState, HeadMakesNoSystemCall) {

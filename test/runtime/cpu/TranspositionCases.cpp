@@ -283,12 +283,52 @@ Case dropoutCase(const std::string &name, const BufferType &type) {
                     });
 }
 
+/// Of rows at places of their own.
+Case dropoutAtCase() {
+  constexpr double kP = 0.3;
+  constexpr int64_t kName = 98;
+  const StepScalars s = caseScalars();
+  const uint64_t key = dropoutKey(s.seed, s.step, kName, kCaseApplication);
+  const std::vector<int> positions = someIds(2), segments = someIds(1);
+  const std::vector<int64_t> integers = {kName, 0};
+  return {.name = "dropout_at",
+          .kernel = Kernel::DropoutAt,
+          .operands = {{kX},
+                       {kIds, asValues(positions)},
+                       {kIds, asValues(segments)}},
+          .results = {kX},
+          .reference =
+              [=](const Wholes &x) {
+                Values y = x[0];
+                for (size_t i = 0; i < y.size(); ++i) {
+                  const size_t row = i / kHidden;
+                  const bool keeps = reference::keepsActivation(
+                      key, kP,
+                      kCaseFirstSample + static_cast<int64_t>(row / kSequence),
+                      positions[row] + segments[row],
+                      static_cast<int64_t>(i % kHidden));
+                  y[i] = keeps ? y[i] / (1 - kP) : 0;
+                }
+                return Wholes{y};
+              },
+          .backward =
+              [=](Ranks &ranks, Use &use) {
+                return ranks.launch(Kernel::DropoutAt,
+                                    {&use.gradResults[0], &use.operands[1],
+                                     &use.operands[2], &use.gradOperands[0]},
+                                    integers, {kP});
+              },
+          .integers = integers,
+          .floats = {kP}};
+}
+
 void addLinears(std::vector<Case> &cases) {
   const auto identity = [](size_t, double x) { return x; };
   cases.push_back(dropoutCase("dropout", kX));
   cases.push_back(dropoutCase("dropout_of_heads", kHeadsX));
   // Cut inside of its heads, no first_feature counts it.
   cases.back().refused = 1;
+  cases.push_back(dropoutAtCase());
   cases.push_back(linearCase("scale", Kernel::Scale, kX, {}, {0.3},
                              [](size_t, double x) { return 0.3 * x; }));
   cases.push_back(linearCase("copy", Kernel::Copy, kX, {}, {}, identity));

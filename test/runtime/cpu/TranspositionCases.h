@@ -64,8 +64,10 @@ StepScalars caseScalars();
 inline constexpr int64_t kCaseApplication = 3, kCaseFirstSample = 17;
 
 std::vector<Case> transpositionCases();
-/// Grouped query heads; of two documents in a row if `packed`.
-Case attentionCase(int64_t heads, int64_t kvHeads, bool packed = false);
+/// Grouped query heads, with the mask of two documents in a row unless the
+/// kernel has no places.
+Case attentionCase(int64_t heads, int64_t kvHeads,
+                   Kernel kernel = Kernel::Attention);
 
 inline void PrintTo(const Case &c, std::ostream *out) { *out << c.name; }
 

@@ -154,7 +154,8 @@ Case headCase(const std::string &name, const Layout &after) {
 
 } // namespace
 
-Case attentionCase(int64_t heads, int64_t kvHeads, bool packed) {
+Case attentionCase(int64_t heads, int64_t kvHeads, Kernel kernel) {
+  const bool packed = kernel != Kernel::Attention;
   constexpr int64_t kName = 77, kWindow = 4;
   constexpr double kP = 0.25;
   const StepScalars s = caseScalars();
@@ -164,7 +165,7 @@ Case attentionCase(int64_t heads, int64_t kvHeads, bool packed) {
   if (packed) {
     for (int row = 0; row < kTokens; ++row) {
       const int s = row % kSequence, cut = row / kSequence;
-      places.segments.push_back(s < cut ? 0 : 1);
+      places.segments.push_back(s < cut ? 0 : cut);
       places.positions.push_back(s < cut ? s : s - cut);
     }
     for (int side = 0; side < 2; ++side) {
@@ -188,13 +189,20 @@ Case attentionCase(int64_t heads, int64_t kvHeads, bool packed) {
       .keyPlaces = places};
   const BufferType q(kF, {kBatch, kSequence, heads, kDim});
   const BufferType k(kF, {kBatch, kSequence, kvHeads, kDim});
-  const std::vector<int64_t> integers = {1, kWindow, kName, 0};
+  std::vector<int64_t> integers = {1, kWindow, kName, 0};
+  if (isRing(kernel)) {
+    // Group 0, pieces one after another.
+    integers.insert(integers.begin(), {0, 0});
+  }
   const std::vector<double> floats = {shape.scale, kP, 0};
+  const Kernel gradient = isRing(kernel) ? Kernel::RingAttentionGrad
+                          : packed       ? Kernel::PackedAttentionGrad
+                                         : Kernel::AttentionGrad;
   std::vector<Case::Operand> operands = {{q}, {k}, {k}};
   operands.insert(operands.end(), given.begin(), given.end());
-  return {.name = (packed ? "packed_attention_" : "attention_") +
+  return {.name = std::string(kernelSpec(kernel).name) + "_" +
                   std::to_string(heads) + "_" + std::to_string(kvHeads),
-          .kernel = packed ? Kernel::PackedAttention : Kernel::Attention,
+          .kernel = kernel,
           .operands = operands,
           .results = {q, BufferType(kF, {kBatch, heads, kSequence})},
           .reference =
@@ -213,10 +221,8 @@ Case attentionCase(int64_t heads, int64_t kvHeads, bool packed) {
                       &use.gradOperands[1], &use.gradOperands[2]}) {
                   all.push_back(each);
                 }
-                all.push_back(nullptr);
-                return ranks.launch(packed ? Kernel::PackedAttentionGrad
-                                           : Kernel::AttentionGrad,
-                                    all, integers, floats);
+                all.resize(kernelSpec(gradient).operands.size());
+                return ranks.launch(gradient, all, integers, floats);
               },
           .integers = integers,
           .floats = floats,
@@ -230,9 +236,10 @@ Case attentionCase(int64_t heads, int64_t kvHeads, bool packed) {
 void addAttention(std::vector<Case> &cases) {
   addRope(cases);
   addRopeAt(cases);
-  for (bool packed : {false, true}) {
-    cases.push_back(attentionCase(12, 6, packed));
-    cases.push_back(attentionCase(6, 1, packed));
+  for (const Kernel kernel :
+       {Kernel::Attention, Kernel::PackedAttention, Kernel::RingAttention}) {
+    cases.push_back(attentionCase(12, 6, kernel));
+    cases.push_back(attentionCase(6, 1, kernel));
   }
 }
 

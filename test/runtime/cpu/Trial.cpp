@@ -66,6 +66,8 @@ Status Trial::forward() {
   for (Sharded &result : use.results) {
     operands.push_back(&result);
   }
+  // Scratch comes last.
+  operands.resize(kernelSpec(c.kernel).operands.size());
   return ranks.launch(c.kernel, operands, c.integers, c.floats);
 }
 

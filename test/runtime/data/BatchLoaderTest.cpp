@@ -45,7 +45,7 @@ Batch fill(const BatchLoader &loader, const BatchLoaderOptions &options,
   const int64_t size = options.microBatchSize * options.sequenceLength;
   Batch batch{std::vector<int32_t>(size, -1), std::vector<int32_t>(size, -1)};
   EXPECT_TRUE(loader
-                  .fill(step, microBatch, dpRank,
+                  .fill(step, microBatch, dpRank, 0,
                         {.tokens = batch.tokens, .labels = batch.labels})
                   .isOk());
   return batch;

@@ -70,14 +70,14 @@ TEST_F(DatasetMetaTest, SparesTheScanAndNothingElse) {
       .sequenceLength = 4, .vocabulary = 6, .once = true};
   const BatchLoader loader = BatchLoader::open(prefix(), options).take();
   std::vector<int32_t> tokens(4), labels(4);
-  const Status filled = loader.fill(0, 0, 0, {tokens, labels, {}, {}});
+  const Status filled = loader.fill(0, 0, 0, 0, {tokens, labels, {}, {}});
   EXPECT_EQ(filled.code(), Code::BadInput);
   EXPECT_THAT(filled.message(),
               HasSubstr("token 900 among those from 0 on is outside the "
                         "vocabulary of 6"));
   // The last label as well.
   writeFile(prefix() + ".bin", raw<uint16_t>({1, 2, 3, 4, 6}));
-  EXPECT_FALSE(loader.fill(0, 0, 0, {tokens, labels, {}, {}}).isOk());
+  EXPECT_FALSE(loader.fill(0, 0, 0, 0, {tokens, labels, {}, {}}).isOk());
 }
 
 TEST_F(DatasetMetaTest, RefusesOneOfOtherFiles) {

@@ -51,7 +51,8 @@ protected:
     for (int64_t step = 0; step < rows / 12; ++step) {
       for (int64_t m = 0; m < loader.microBatches(); ++m) {
         for (int64_t r = 0; r < dp; ++r) {
-          EXPECT_TRUE(loader.fill(step, m, r, {tokens, labels, {}, {}}).isOk());
+          EXPECT_TRUE(
+              loader.fill(step, m, r, 0, {tokens, labels, {}, {}}).isOk());
           for (int64_t j = 0; j < microBatch; ++j) {
             auto &row = result[loader.firstRow(step, m, r) + j];
             row.assign(tokens.begin() + j * 3, tokens.begin() + j * 3 + 3);
@@ -194,8 +195,10 @@ TEST_F(SampleStreamTest, PackedRowsMatchABruteForceReference) {
   writeDataset(directory.file("p"), index,
                raw(std::vector<int32_t>(tokens, 5)));
   for (const int64_t length : {1, 3, 4, 5, 11, 33}) {
-    const BatchLoaderOptions options{
-        .sequenceLength = length, .vocabulary = 6, .once = true};
+    const BatchLoaderOptions options{.sequenceLength = length,
+                                     .vocabulary = 6,
+                                     .once = true,
+                                     .packed = true};
     const BatchLoader loader =
         BatchLoader::open(directory.file("p"), options).take();
     for (int64_t row = 0; row < loader.samples(); ++row) {
@@ -204,20 +207,21 @@ TEST_F(SampleStreamTest, PackedRowsMatchABruteForceReference) {
         vector.assign(length, -9);
       }
       ASSERT_TRUE(
-          loader.fill(row, 0, 0, {out[0], out[1], out[2], out[3]}).isOk());
+          loader.fill(row, 0, 0, 0, {out[0], out[1], out[2], out[3]}).isOk());
       int32_t position = -1;
       int32_t segment = 0;
       for (int64_t i = 0; i < length; ++i) {
         const int64_t at = row * length + i;
         const bool begins = i > 0 && documentOf[at] != documentOf[at - 1];
         position = begins ? 0 : position + 1;
-        segment += begins ? 1 : 0;
+        segment = begins ? static_cast<int32_t>(i) : segment;
         EXPECT_EQ(out[2][i], position) << length << " " << at;
         EXPECT_EQ(out[3][i], segment) << length << " " << at;
       }
       // Either alone.
       std::vector<int32_t> alone(length, -9);
-      ASSERT_TRUE(loader.fill(row, 0, 0, {out[0], out[1], {}, alone}).isOk());
+      ASSERT_TRUE(
+          loader.fill(row, 0, 0, 0, {out[0], out[1], {}, alone}).isOk());
       EXPECT_EQ(alone, out[3]);
     }
   }

@@ -175,17 +175,31 @@ TEST(KernelSharding, PlacesAreCutWithTheirRows) {
   const BufferType q(kF, {6, 4, 2, 4}), lse(kF, {6, 2, 4}), table(kF, {16, 4});
   const BufferType places(DataType::I32, {6, 4});
   const auto attention = [&](const Layout &heads, const Layout &rows,
-                             const Layout &sums) {
+                             const Layout &keys, const Layout &sums) {
+    const Layout &all = keys.rank == 0 ? kWhole : rows;
     return refusal(Kernel::PackedAttention,
                    {q, q, q, places, places, places, places, q, lse},
-                   {heads, heads, heads, rows, rows, rows, rows, heads, sums});
+                   {heads, keys, keys, rows, rows, all, all, heads, sums});
   };
-  EXPECT_EQ(attention(tp(4, 2), kWhole, tp(3, 1)), "");
-  EXPECT_EQ(attention(tp(4, 0), tp(2, 0), tp(3, 0)), "");
-  EXPECT_THAT(attention(tp(4, 0), kWhole, tp(3, 0)),
+  EXPECT_EQ(attention(tp(4, 2), kWhole, tp(4, 2), tp(3, 1)), "");
+  EXPECT_EQ(attention(tp(4, 0), tp(2, 0), tp(4, 0), tp(3, 0)), "");
+  EXPECT_THAT(attention(tp(4, 0), kWhole, tp(4, 0), tp(3, 0)),
               HasSubstr("not dimension 0 of operand 3, which belongs to it"));
-  EXPECT_THAT(attention(tp(4, 1), tp(2, 1), tp(3, 2)),
+  // Queries may be cut, keys may not.
+  EXPECT_EQ(attention(tp(4, 1), tp(2, 1), kWhole, tp(3, 2)), "");
+  EXPECT_THAT(attention(tp(4, 1), tp(2, 1), tp(4, 1), tp(3, 2)),
               HasSubstr("must be whole"));
+  const auto gradient = [&](const Layout &keys) {
+    const Layout heads = tp(4, 1), rows = tp(2, 1);
+    return refusal(
+        Kernel::PackedAttentionGrad,
+        {q, q, q, q, places, places, places, places, q, lse, q, q, q, lse},
+        {heads, heads, kWhole, kWhole, rows, rows, kWhole, kWhole, heads,
+         tp(3, 2), heads, keys, keys, tp(3, 2)});
+  };
+  // Every rank has what its queries add.
+  EXPECT_EQ(gradient(kTpSum), "");
+  EXPECT_THAT(gradient(kWhole), HasSubstr("result 1 must be partial over it"));
   // Unlike rope, it does not count rows.
   EXPECT_EQ(refusal(Kernel::RopeAt, {q, table, places, q},
                     {tp(4, 1), kWhole, tp(2, 1), tp(4, 1)}, {0}),
@@ -200,6 +214,40 @@ TEST(KernelSharding, PlacesAreCutWithTheirRows) {
   EXPECT_EQ(refusal(Kernel::PositionsGradAt, {places, kX, rows},
                     {tp(2, 1), tp(3, 1), kTpSum}),
             "");
+}
+
+TEST(KernelSharding, RingsCutKeysWithTheirQueries) {
+  const BufferType q(kF, {6, 4, 2, 4}), lse(kF, {6, 2, 4}), some(kF, {8});
+  const BufferType own(DataType::I32, {6, 4}), all(DataType::I32, {6, 8});
+  const auto forward = [&](const Layout &keys, const Layout &keyPlaces) {
+    const Layout heads = tp(4, 1), rows = tp(2, 1);
+    return refusal(Kernel::RingAttention,
+                   {q, q, q, own, own, all, all, q, lse, some, some},
+                   {heads, keys, keys, rows, rows, keyPlaces, keyPlaces, heads,
+                    tp(3, 2), kWhole, kWhole});
+  };
+  EXPECT_EQ(forward(tp(4, 1), kWhole), "");
+  EXPECT_THAT(forward(kWhole, kWhole),
+              HasSubstr("not dimension 1 of operand 1, which belongs to it"));
+  EXPECT_THAT(forward(tp(4, 1), tp(2, 1)), HasSubstr("must be whole"));
+  const auto backward = [&](const Layout &gradK) {
+    const Layout heads = tp(4, 1), rows = tp(2, 1);
+    return refusal(
+        Kernel::RingAttentionGrad,
+        {q, q, q, q, own, own, all, all, q, lse, q, q, q, some, some},
+        {heads, heads, heads, heads, rows, rows, kWhole, kWhole, heads,
+         tp(3, 2), heads, gradK, gradK, kWhole, kWhole});
+  };
+  // Complete, unlike those of keys that all ranks have.
+  EXPECT_EQ(backward(tp(4, 1)), "");
+  EXPECT_NE(backward(kTpSum), "");
+  // Heads are cut as elsewhere, places are not.
+  EXPECT_EQ(refusal(Kernel::DropoutAt, {kX, own, own, kX},
+                    {tp(3, 2), kWhole, kWhole, tp(3, 2)}),
+            "");
+  EXPECT_THAT(refusal(Kernel::DropoutAt, {kX, own, own, kX},
+                      {tp(3, 1), kWhole, kWhole, tp(3, 1)}),
+              HasSubstr("not dimension 1 of operand 1, which belongs to it"));
 }
 
 TEST(KernelSharding, TheHeadOverItsVocabulary) {
@@ -287,7 +335,10 @@ std::string shape(Kernel kernel, const Layout &x, const Layout &y,
   if (!found.isOk()) {
     return found.status().message();
   }
-  std::string text = std::to_string(found->dim);
+  std::string text = std::to_string(found->dim());
+  if (found->fromDim >= 0 && found->toDim >= 0) {
+    text += " to " + std::to_string(found->toDim);
+  }
   for (const Axis axis : found->axes) {
     text += " " + std::string(name(axis));
   }
@@ -306,6 +357,9 @@ TEST(ConversionShape, IsTheChangeOfTheLayout) {
   EXPECT_EQ(shape(Kernel::AllReduce, partial({Axis::Tp}, Reduction::Max),
                   kWhole, static_cast<int64_t>(Reduction::Max)),
             "-1 tp");
+  EXPECT_EQ(shape(Kernel::AllToAll, tp(3, 2), tp(3, 0)), "2 to 0 tp");
+  EXPECT_EQ(shape(Kernel::AllToAll, both, cut(3, 2, {Axis::Dp, Axis::Tp})),
+            "1 to 2 dp tp");
 }
 
 TEST(ConversionShape, OfAnotherKernelIsRefused) {
@@ -317,6 +371,8 @@ TEST(ConversionShape, OfAnotherKernelIsRefused) {
   EXPECT_THAT(shape(Kernel::AllReduce, partial({Axis::Tp}, Reduction::Max),
                     kWhole, static_cast<int64_t>(Reduction::Sum)),
               HasSubstr("another reduction than max"));
+  EXPECT_THAT(shape(Kernel::AllToAll, tp(3, 0), kWhole),
+              HasSubstr("which is all_gather"));
   // The major axis leaves, the minor one stays.
   EXPECT_THAT(
       shape(Kernel::AllGather, cut(3, 1, {Axis::Dp, Axis::Tp}), tp(3, 1)),
@@ -392,6 +448,13 @@ TEST(CoordinateFactors, CountHeads) {
                       {q, q, q, q, p, p, p, p, q, lse, q, q, q, lse}, more,
                       "first_head"),
               ElementsAre(CoordinateFactor{Axis::Tp, 2}));
+  EXPECT_THAT(factors(Kernel::RingAttention,
+                      {q, q, q, p, p, p, p, q, lse, lse, lse}, more,
+                      "first_head"),
+              ElementsAre(CoordinateFactor{Axis::Tp, 2}));
+  EXPECT_THAT(factors(Kernel::DropoutAt, {kX, p, p, kX},
+                      {tp(3, 2), kWhole, kWhole, tp(3, 2)}, "first_feature"),
+              ElementsAre(CoordinateFactor{Axis::Tp, 8}));
 }
 
 } // namespace

@@ -226,6 +226,102 @@ TEST(Kernels, PlacesAreOnesOfRows) {
             "rows");
 }
 
+TEST(Kernels, RingsTakePiecesOfKeysAndPlacesOfWholeRows) {
+  const BufferType q(kB, {2, 6, 4, 8}), k(kB, {2, 6, 2, 8}), lse(kF, {2, 4, 6});
+  const BufferType own(DataType::I32, {2, 6}), all(DataType::I32, {2, 18});
+  // Three ranks: keys and values three times, sums of rows, outputs in f32.
+  const int64_t exchange = 3 * 2 * 192, sums = 48 + 384;
+  EXPECT_EQ(ringScratch(k, 3), exchange);
+  EXPECT_EQ(ringScratch(k, 1), 1);
+  EXPECT_EQ(ringSums(q), sums);
+  EXPECT_EQ(ringGradSums(q, k, 3), 48 + 3 * 2 * 192 + 384 + 2 * 192);
+  EXPECT_EQ(ringGradSums(q, k, 1), 48 + 384 + 2 * 192);
+  EXPECT_EQ(ringGradSums({kF, {2, 6, 4, 8}}, k, 3), 48 + 3 * 2 * 192);
+  const auto forward = [&](const std::vector<int64_t> &integers,
+                           const BufferType &keyPlaces, int64_t scratch) {
+    return refusal(Kernel::RingAttention,
+                   {q,
+                    k,
+                    k,
+                    own,
+                    own,
+                    keyPlaces,
+                    keyPlaces,
+                    q,
+                    lse,
+                    {kB, {scratch}},
+                    {kF, {sums}}},
+                   integers, {0.125, 0, 0});
+  };
+  for (const int64_t order : {0, 1, 2}) {
+    EXPECT_EQ(forward({0, order, 1, 0, 7, 0}, all, exchange), "");
+  }
+  EXPECT_EQ(forward({0, 3, 1, 0, 7, 0}, all, exchange),
+            "ring_attention: order is 3, expected 0 to 2");
+  EXPECT_EQ(forward({256, 0, 1, 0, 7, 0}, all, exchange),
+            "ring_attention: group is 256, expected 0 to 255");
+  EXPECT_EQ(forward({0, 0, 2, 0, 7, 0}, all, exchange),
+            "ring_attention: causal is 2, expected 0 to 1");
+  EXPECT_EQ(forward({0, 0, 1, 0, 7, 0}, {DataType::I32, {2, 16}}, exchange),
+            "ring_attention: operand 5 is 2x16xi32, expected 2 rows of a "
+            "multiple of 6 i32, as the key is a piece of");
+  EXPECT_EQ(forward({0, 0, 1, 0, 7, 0}, all, 1),
+            "ring_attention: the exchange is 1xbf16, expected 1152 elements of "
+            "bf16");
+  // One rank sends nothing.
+  EXPECT_EQ(forward({0, 1, 1, 0, 7, 0}, own, 1), "");
+  const BufferType odd(kF, {1, 3, 2, 8}), oddPlaces(DataType::I32, {1, 3});
+  EXPECT_EQ(refusal(Kernel::RingAttention,
+                    {odd,
+                     odd,
+                     odd,
+                     oddPlaces,
+                     oddPlaces,
+                     oddPlaces,
+                     oddPlaces,
+                     odd,
+                     {kF, {1, 2, 3}},
+                     {kF, {1}},
+                     {kF, {6}}},
+                    {0, 1, 1, 0, 7, 0}, {0.125, 0, 0}),
+            "ring_attention: the key has 3 rows of a sequence in zigzag order, "
+            "expected an even number: two chunks");
+  const auto backward = [&](int64_t gradSums) {
+    return refusal(Kernel::RingAttentionGrad,
+                   {q,
+                    q,
+                    k,
+                    k,
+                    own,
+                    own,
+                    all,
+                    all,
+                    q,
+                    lse,
+                    q,
+                    k,
+                    k,
+                    {kB, {exchange}},
+                    {kF, {gradSums}}},
+                   {0, 1, 1, 0, 7, 0}, {0.125, 0, 0});
+  };
+  EXPECT_EQ(backward(ringGradSums(q, k, 3)), "");
+  EXPECT_EQ(backward(48),
+            "ring_attention_grad: operand 14 is 48xf32, expected 1968 "
+            "elements");
+
+  const BufferType x(kF, {2, 6, 8});
+  EXPECT_EQ(refusal(Kernel::DropoutAt, {x, own, own, x}, {1, 0}, {0.5}), "");
+  EXPECT_EQ(refusal(Kernel::DropoutAt, {x, own, all, x}, {1, 0}, {0.5}),
+            "dropout_at: operand 2 is 2x18xi32, expected 2x6xi32 as operand 0 "
+            "has rows");
+  EXPECT_EQ(refusal(Kernel::DropoutAt, {own, own, own, own}, {1, 0}, {0.5}),
+            "dropout_at: operand 0 is 2x6xi32, expected f32 or bf16");
+  EXPECT_EQ(refusal(Kernel::DropoutAt, {x, own, own, x}, {1, -1}, {0.5}),
+            "dropout_at: first element of the piece is -1, expected 0 to "
+            "1099511627776");
+}
+
 TEST(Kernels, PiecesBeginInsideOfTheWhole) {
   const BufferType x(kF, {2, 3, 8}), table(kF, {9, 8});
   EXPECT_EQ(refusal(Kernel::AddPositions, {x, table, x}, {6}), "");
@@ -255,4 +351,74 @@ TEST(Kernels, RopeTableTakesAScaling) {
   EXPECT_EQ(
       refusal(Kernel::RopeTable, table, {1}, {10000, 0, 0, 0, 0, 0, 0, 1}),
       "rope_table: factor is 0, expected at least 1");
+}
+
+TEST(Kernels, ZigzagPiecesHaveTwoRuns) {
+  const auto gather = [](int64_t sequence, int64_t zigzag, int64_t scratch) {
+    const BufferType piece(kF, {2, sequence, 5});
+    BufferType whole(kF, {2, 3 * sequence, 5});
+    return refusal(Kernel::AllGather, {piece, whole, {kF, {scratch}}},
+                   {0, 1, zigzag}, {});
+  };
+  EXPECT_EQ(gather(7, 0, 210), "");
+  EXPECT_EQ(gather(8, 1, 240), "");
+  EXPECT_EQ(gather(7, 1, 210),
+            "all_gather: dimension 1: 21 does not divide into the two runs "
+            "each of 3 pieces in zigzag (nearest: 18, 24)");
+  EXPECT_EQ(gather(8, 2, 240), "all_gather: zigzag is 2, expected 0 to 1");
+  EXPECT_EQ(gather(1, 1, 30),
+            "all_gather: dimension 1: 3 does not divide into the two runs "
+            "each of 3 pieces in zigzag (nearest: 6)");
+  const BufferType rows(kF, {4, 5}), all(kF, {12, 5});
+  // The two runs of a piece are apart, along dimension 0 too.
+  EXPECT_EQ(refusal(Kernel::AllGather, {rows, all, {kF, {1}}}, {0, 0, 0}, {}),
+            "");
+  EXPECT_EQ(refusal(Kernel::AllGather, {rows, all, {kF, {1}}}, {0, 0, 1}, {}),
+            "all_gather: the scratch is 1xf32, expected 60 elements of f32");
+  EXPECT_EQ(refusal(Kernel::Slice, {all, rows}, {0, 0, 1}, {}), "");
+  EXPECT_EQ(refusal(Kernel::ToPartial, {rows, rows}, {0, -1, 0}, {}), "");
+  EXPECT_EQ(refusal(Kernel::ToPartial, {rows, rows}, {0, -1, 1}, {}),
+            "to_partial: zigzag is 1, expected 0 to 0");
+}
+
+TEST(Kernels, OnlyWithoutZigzagPiecesAreInPlace) {
+  const KernelSpec &spec = kernelSpec(Kernel::AllGather);
+  const int64_t plain[] = {0, 1, 0}, zigzag[] = {0, 1, 1};
+  EXPECT_TRUE(worksInPlace(spec, plain));
+  EXPECT_FALSE(worksInPlace(spec, zigzag));
+  const int64_t reduction[] = {0, 1};
+  EXPECT_TRUE(worksInPlace(kernelSpec(Kernel::AllReduce), reduction));
+}
+
+TEST(Kernels, AllToAllCutsOneDimensionForAnother) {
+  const BufferType x(kB, {2, 6, 12, 5}), y(kB, {2, 18, 4, 5});
+  const auto move = [&](const BufferType &to, std::vector<int64_t> dims,
+                        int64_t scratch) {
+    return refusal(Kernel::AllToAll, {x, to, {kB, {scratch}}},
+                   {0, dims[0], dims[1], dims[2], dims[3]}, {});
+  };
+  EXPECT_EQ(move(y, {1, 2, 0, 0}, 1440), "");
+  EXPECT_EQ(move(y, {1, 2, 1, 1}, 1440), "");
+  EXPECT_EQ(move(y, {1, 1, 0, 0}, 1440),
+            "all_to_all: from_dim and to_dim are both 1, expected two "
+            "dimensions");
+  EXPECT_EQ(move(y, {1, 4, 0, 0}, 1440),
+            "all_to_all: to_dim is 4, expected 0 to 3");
+  EXPECT_EQ(move(y, {2, 1, 0, 0}, 1440),
+            "all_to_all: x is 2x6x12x5xbf16 but y is 2x18x4x5xbf16");
+  EXPECT_EQ(move({kB, {2, 18, 6, 5}}, {1, 2, 0, 0}, 1440),
+            "all_to_all: x is 2x6x12x5xbf16 but y is 2x18x6x5xbf16");
+  EXPECT_EQ(move({kB, {2, 18, 4, 5}}, {1, 2, 0, 0}, 720),
+            "all_to_all: the scratch is 720xbf16, expected 1440 elements of "
+            "bf16");
+  // Pieces of dimension 0 follow each other, unless in zigzag.
+  const BufferType rows(kF, {3, 10}), columns(kF, {15, 2});
+  EXPECT_EQ(allToAllScratch(rows, columns, 0, 1, false, false), 30);
+  EXPECT_EQ(allToAllScratch(columns, rows, 1, 0, false, false), 30);
+  EXPECT_EQ(allToAllScratch(columns, rows, 1, 0, false, true), 60);
+  EXPECT_EQ(allToAllScratch({kF, {1, 4}}, {kF, {2, 2}}, 0, 1, false, false), 1);
+  EXPECT_EQ(refusal(Kernel::AllToAll, {rows, columns, {kF, {60}}},
+                    {0, 0, 1, 1, 0}, {}),
+            "all_to_all: dimension 0: 15 does not divide into the two runs "
+            "each of 5 pieces in zigzag (nearest: 10, 20)");
 }

@@ -25,7 +25,7 @@ plan::Layout cutOverDp(uint8_t rank) {
 }
 
 /// Regions of toy.json.
-enum Region : uint32_t { kGradients = 1, kCounters = 4 };
+enum Region : uint32_t { kGradients = 1, kCounters = 4, kScratch = 8 };
 constexpr int64_t kLossSum = 0, kCount = 8;
 
 /// What every buffer of a data-parallel toy is: batches are cut, what sums over
@@ -225,8 +225,9 @@ TEST(Lattice, RulesHoldForEveryLaunch) {
 }
 
 TEST(Lattice, PlansStateTheirLayoutsWell) {
-  EXPECT_THAT(refusal([](auto &p) { p.layouts[1].mutate_reserved(1); }),
-              HasSubstr("layout 1: reserved bytes is 1"));
+  EXPECT_THAT(
+      refusal([](auto &p) { p.layouts[1].mutable_reserved()->Mutate(0, 1); }),
+      HasSubstr("layout 1: reserved byte is 1"));
   EXPECT_THAT(refusal([](auto &p) { p.layouts[0] = p.layouts[3]; }),
               HasSubstr("layout 0 is [partial = {dp}], expected invariant"));
   EXPECT_THAT(refusal([](auto &p) { p.layouts[3].mutate_partial(1); }),
@@ -267,15 +268,104 @@ TEST(Lattice, PiecesOfAVectorFollowEachOther) {
   const auto piece = [](plan::PlanT &p) -> plan::Buffer & {
     return operandOf(functionNamed(p, "step.end"), 0, 0);
   };
+  EXPECT_THAT(refusal([&](auto &p) { piece(p).mutate_axes(bit(Axis::Dp)); }),
+              HasSubstr("axes without per_piece is 16"));
   EXPECT_THAT(refusal([&](auto &p) {
-                piece(p).mutate_axis(static_cast<uint8_t>(Axis::Dp));
+                piece(p).mutate_axes(bit(Axis::Dp));
+                piece(p).mutate_per_piece(8);
               }),
-              HasSubstr("axis without per_coordinate is 4"));
-  EXPECT_THAT(refusal([&](auto &p) {
-                piece(p).mutate_axis(static_cast<uint8_t>(Axis::Dp));
-                piece(p).mutate_per_coordinate(8);
-              }),
-              HasSubstr("per_coordinate is 8, a piece has 480 bytes"));
+              HasSubstr("per_piece is 8, a piece has 480 bytes"));
+}
+
+/// Puts a launch on `buffers` before launch `at` of a function.
+void insert(plan::FunctionT &function, size_t at, Kernel kernel,
+            const std::vector<plan::Buffer> &buffers,
+            const std::vector<int64_t> &integers) {
+  const plan::Launch launch(static_cast<uint16_t>(kernel), 0, 7,
+                            static_cast<uint32_t>(function.operands.size()),
+                            static_cast<uint32_t>(function.integers.size()), 0);
+  function.launches.insert(
+      function.launches.begin() + static_cast<std::ptrdiff_t>(at), launch);
+  for (const plan::Buffer &buffer : buffers) {
+    function.operands.push_back(static_cast<uint16_t>(function.buffers.size()));
+    function.buffers.push_back(buffer);
+  }
+  function.integers.insert(function.integers.end(), integers.begin(),
+                           integers.end());
+}
+
+TEST(Lattice, ZigzagPiecesAreNotInPlace) {
+  // Every rank's half of the weights, gathered at the end of a step.
+  const auto gathered = [](int64_t zigzag) {
+    return refusal([&](plan::PlanT &p) {
+      p.layouts.push_back(cutOverDp(1));
+      plan::FunctionT &end = functionNamed(p, "step.end");
+      const plan::Buffer all = operandOf(end, end.launches.size() - 1, 0);
+      plan::Buffer piece = all;
+      piece.mutable_dims()->Mutate(0, 60);
+      piece.mutate_row_stride(60);
+      piece.mutate_layout(static_cast<uint8_t>(p.layouts.size() - 1));
+      piece.mutate_axes(bit(Axis::Dp));
+      piece.mutate_per_piece(240);
+      regionNamed(p, "scratch").bytes = 1024;
+      const plan::Buffer scratch =
+          makeBuffer(plan::Space::Region, kScratch,
+                     BufferType(DataType::F32, {zigzag != 0 ? 120 : 1}), 512);
+      insert(end, end.launches.size(), Kernel::AllGather, {piece, all, scratch},
+             {0, 0, zigzag});
+    });
+  };
+  EXPECT_EQ(gathered(0), "");
+  EXPECT_THAT(gathered(1),
+              HasSubstr("all_gather: operand y (toy.mlir:1) overlaps operand "
+                        "x, which the kernel reads: all_gather does not work "
+                        "in place of it in zigzag, whose pieces are two runs "
+                        "each"));
+}
+
+TEST(Lattice, AllToAllGoesBetweenTheCutsOfItsLayouts) {
+  // Embeddings go to pieces of rows and back.
+  const auto moved = [](int dim, int64_t toDim) {
+    return refusal([&](plan::PlanT &p) {
+      p.mesh = {plan::Axis(static_cast<uint8_t>(Axis::Dp), 3)};
+      p.global_batch_size = 12;
+      plan::Layout cut;
+      cut.mutate_rank(3);
+      plan::LayoutDimension &d =
+          *cut.mutable_dims()->GetMutablePointer(static_cast<uint32_t>(dim));
+      d.mutate_count(1);
+      d.mutable_axes()->Mutate(0, static_cast<uint8_t>(Axis::Dp));
+      p.layouts.push_back(cut);
+      regionNamed(p, "scratch").bytes = 2048;
+      const auto at = [](const BufferType &type, int64_t offset,
+                         uint8_t layout) {
+        plan::Buffer buffer =
+            makeBuffer(plan::Space::Region, kScratch, type, offset);
+        buffer.mutate_layout(layout);
+        return buffer;
+      };
+      const BufferType rows(DataType::F32, {2, 3, 5});
+      const BufferType columns(DataType::F32, {6, 1, 5});
+      const plan::Buffer a = at(rows, 512, kRows);
+      const plan::Buffer b =
+          at(columns, 1024, static_cast<uint8_t>(p.layouts.size() - 1));
+      const plan::Buffer scratch =
+          at(BufferType(DataType::F32, {30}), 1536, kWhole);
+      plan::FunctionT &f = functionNamed(p, "embed.forward");
+      const plan::Buffer y = operandOf(f, 0, 2);
+      f.operands[f.launches[0].first_operand() + 2] =
+          static_cast<uint16_t>(f.buffers.size());
+      f.buffers.push_back(a);
+      insert(f, 1, Kernel::AllToAll, {a, b, scratch}, {0, 0, toDim, 0, 0});
+      insert(f, 2, Kernel::AllToAll, {b, y, scratch}, {0, 1, 0, 0, 0});
+    });
+  };
+  EXPECT_EQ(moved(1, 1), "");
+  EXPECT_THAT(moved(2, 1),
+              HasSubstr("launch 1, all_to_all (toy.mlir:1): it goes from "
+                        "dimension 0 to 1, the layouts from 0 to 2"));
+  EXPECT_THAT(moved(1, 2), HasSubstr("all_to_all: x is 2x3x5xf32 but y is "
+                                     "6x1x5xf32"));
 }
 
 } // namespace

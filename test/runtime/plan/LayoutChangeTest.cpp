@@ -109,6 +109,66 @@ TEST(Change, TakesTheMinorMostAxesInTheirOrder) {
               HasSubstr("another order"));
 }
 
+Layout zigzag(int rank, int dim, std::initializer_list<Axis> axes) {
+  Layout layout = cut(rank, dim, axes);
+  layout.dims[static_cast<size_t>(dim)].zigzag = true;
+  return layout;
+}
+
+TEST(Zigzag, IsOfCpAsTheMajorAxis) {
+  EXPECT_EQ(zigzag(3, 1, {Axis::Cp, Axis::Tp}).str(),
+            "[{}, {cp zigzag, tp}, {}]");
+  EXPECT_TRUE(zigzag(3, 1, {Axis::Cp, Axis::Tp}).verify(3).isOk());
+  EXPECT_THAT(zigzag(3, 1, {Axis::Tp, Axis::Cp}).verify(3).message(),
+              HasSubstr("zigzag, but cp is not its major axis"));
+  EXPECT_THAT(zigzag(3, 1, {}).verify(3).message(),
+              HasSubstr("zigzag, but cp is not its major axis"));
+  Layout padded = zigzag(2, 0, {Axis::Cp});
+  padded.dims[0].padded = 100;
+  EXPECT_THAT(padded.verify(2).message(), HasSubstr("zigzag and padded"));
+}
+
+TEST(Zigzag, HasTwoChunksForEachRank) {
+  // tp 2, cp 3
+  const Mesh mesh{{2, 1, 1, 3, 1, 1, 1}};
+  const Layout layout = zigzag(2, 1, {Axis::Cp, Axis::Tp});
+  const int64_t legal[] = {1, 12}, odd[] = {1, 9}, pieces[] = {1, 15};
+  EXPECT_TRUE(layout.verify(mesh, legal).isOk());
+  EXPECT_EQ(layout.localExtent(1, 12, mesh), 2);
+  EXPECT_THAT(zigzag(2, 1, {Axis::Cp}).verify(mesh, odd).message(),
+              HasSubstr("9 does not divide into the 6 chunks of a zigzag over "
+                        "cp = 3"));
+  EXPECT_THAT(layout.verify(mesh, pieces).message(),
+              HasSubstr("15 does not divide into 6 pieces"));
+}
+
+TEST(Zigzag, IsKeptByItsDualAndBySelection) {
+  const Layout layout = zigzag(4, 1, {Axis::Cp});
+  EXPECT_EQ(layout.dual()->str(), "[{}, {cp zigzag}, {}, {}]");
+  const int lse[] = {0, 2, 1};
+  EXPECT_EQ(layout.select(lse).str(), "[{}, {}, {cp zigzag}]");
+}
+
+TEST(Zigzag, ComesAndGoesAlone) {
+  const Layout cp = zigzag(4, 1, {Axis::Cp});
+  const auto change = changeBetween(cp, cut(4, 2, {Axis::Cp}));
+  ASSERT_TRUE(change.isOk());
+  EXPECT_EQ(change->conversion, Conversion::AllToAll);
+  EXPECT_TRUE(change->fromZigzag);
+  EXPECT_FALSE(change->toZigzag);
+  EXPECT_TRUE(changeBetween(Layout(), cp)->toZigzag);
+  EXPECT_TRUE(changeBetween(cp, Layout())->fromZigzag);
+  // Of what stays cut over cp, tp may come and go.
+  const auto minor = changeBetween(zigzag(4, 1, {Axis::Cp, Axis::Tp}), cp);
+  ASSERT_TRUE(minor.isOk());
+  EXPECT_FALSE(minor->fromZigzag);
+  EXPECT_EQ(minor->axes, std::vector{Axis::Tp});
+  EXPECT_THAT(changeText(zigzag(4, 1, {Axis::Cp, Axis::Tp}), Layout()),
+              HasSubstr("a zigzag over cp comes and goes alone"));
+  EXPECT_THAT(changeText(cp, cut(4, 1, {Axis::Cp})),
+              HasSubstr("the order of cp in dimension 1 changes"));
+}
+
 TEST(Change, RefusesTwoKindsAtOnce) {
   Layout from, to;
   from.partial = 1u << static_cast<int>(Axis::Tp);

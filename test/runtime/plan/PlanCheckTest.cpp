@@ -139,7 +139,7 @@ TEST(PlanCheck, Launches) {
     return functionNamed(p, "layer.forward").launches[1];
   };
   EXPECT_THAT(rejection([&](auto &p) { launch(p).mutate_kernel(999); }),
-              HasSubstr("function layer.forward: launch 1: kernel 999 of 57"));
+              HasSubstr("function layer.forward: launch 1: kernel 999 of 61"));
   EXPECT_THAT(rejection([&](auto &p) {
                 launch(p).mutate_kernel(static_cast<int>(Kernel::Gelu));
               }),

@@ -80,8 +80,8 @@ TEST(PlanFile, MessagesNameBothValues) {
   EXPECT_THAT(rejection(file), StartsWith("not a plan"));
   file = good;
   poke<uint32_t>(file, 8, kPlanVersion + 6);
-  EXPECT_EQ(rejection(file), "the plan has format version 9, this build reads "
-                             "3: compile the model again");
+  EXPECT_EQ(rejection(file), "the plan has format version 10, this build reads "
+                             "4: compile the model again");
   file = good;
   file.push_back(std::byte{0});
   EXPECT_THAT(rejection(file), HasSubstr("cut or was appended to"));

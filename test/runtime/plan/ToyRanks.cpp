@@ -104,8 +104,8 @@ void shardState(plan::PlanT &plan, int64_t replicas) {
     plan::Buffer buffer = inRegion(region, vectorOf(piece), 0);
     buffer.mutate_layout(cut);
     if (whole) {
-      buffer.mutate_axis(static_cast<uint8_t>(Axis::Dp));
-      buffer.mutate_per_coordinate(piece * 4);
+      buffer.mutate_axes(bit(Axis::Dp));
+      buffer.mutate_per_piece(piece * 4);
     }
     return buffer;
   };
@@ -124,12 +124,12 @@ void shardState(plan::PlanT &plan, int64_t replicas) {
   const plan::Buffer scratch = inRegion(kScratch, vectorOf(1), 0);
   insertLaunch(end, 3, Kernel::AllGather,
                {weight, inRegion(kParameters, vectorOf(kElements), 0), scratch},
-               {0, 0});
+               {0, 0, /*zigzag=*/0});
   sumInPlace(end, 1, inRegion(kCounters, kF64, kSquareSum));
   insertLaunch(
       end, 0, Kernel::ReduceScatter,
       {inRegion(kGradients, vectorOf(kElements), 0), gradient, scratch},
-      {0, 0});
+      {0, 0, /*zigzag=*/0});
 }
 
 } // namespace
@@ -182,6 +182,10 @@ std::unique_ptr<plan::PlanT> dataParallelToy(uint32_t dp, bool sharded) {
   std::unique_ptr<plan::PlanT> plan = toyPlan();
   setMesh(*plan, Axis::Dp, dp);
   plan->global_batch_size = 4 * dp;
+  const uint8_t samples = addCut(*plan, 2, 0, Axis::Dp);
+  for (auto &input : plan->inputs) {
+    input->buffer->mutate_layout(samples);
+  }
   const plan::Buffer count = inRegion(kCounters, kI64, kCount);
   for (const char *name : {"step.begin", "step.begin.eval"}) {
     plan::FunctionT &begin = functionNamed(*plan, name);
@@ -227,14 +231,16 @@ std::unique_ptr<plan::PlanT> tensorParallelToy() {
   const plan::Buffer all = operandOf(forward, 0, 2);
   replaceOperand(forward, 0, 2, column);
   replaceOperand(forward, 0, 1, cut(operandOf(forward, 0, 1)));
-  insertLaunch(forward, 1, Kernel::AllGather, {column, all, scratch}, {0, 2});
+  insertLaunch(forward, 1, Kernel::AllGather, {column, all, scratch},
+               {0, 2, /*zigzag=*/0});
 
   // embedding_grad(ids, grad) -> grad_table
   plan::FunctionT &backward = functionNamed(*plan, "embed.backward");
   const plan::Buffer whole = operandOf(backward, 0, 1);
   replaceOperand(backward, 0, 1, column);
   replaceOperand(backward, 0, 2, cut(operandOf(backward, 0, 2)));
-  insertLaunch(backward, 0, Kernel::Slice, {whole, column}, {0, 2});
+  insertLaunch(backward, 0, Kernel::Slice, {whole, column},
+               {0, 2, /*zigzag=*/0});
 
   // The norm: squares of the columns summed over the ranks, then the rest.
   plan::FunctionT &end = functionNamed(*plan, "step.end");

@@ -53,8 +53,9 @@ double softmaxRow(const AttentionShape &s, const Values &q, const Values &k,
 /// 1 / (1 - p) where the probability is kept, else 0.
 double dropoutFactor(const AttentionShape &s, int64_t b, int64_t h, int64_t i,
                      int64_t j) {
-  const bool keep = keepsAttention(s.dropoutKey, s.dropout, s.firstSample + b,
-                                   s.firstHead + h, i, j);
+  const bool keep =
+      keepsAttention(s.dropoutKey, s.dropout, s.firstSample + b,
+                     s.firstHead + h, s.queryPlace(b, i), s.keyPlace(b, j));
   return keep ? 1 / (1 - s.dropout) : 0.0;
 }
 } // namespace

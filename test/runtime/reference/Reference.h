@@ -102,6 +102,18 @@ struct AttentionShape {
     }
     return (!causal || key <= query) && (window == 0 || query - window < key);
   }
+  /// What dropout counts: places in the row.
+  int64_t queryPlace(int64_t b, int64_t query) const {
+    const size_t i = b * sequence + query;
+    return isPacked()
+               ? int64_t{queryPlaces.positions[i]} + queryPlaces.segments[i]
+               : query;
+  }
+  int64_t keyPlace(int64_t b, int64_t key) const {
+    const size_t j = b * keyRows() + key;
+    return isPacked() ? int64_t{keyPlaces.positions[j]} + keyPlaces.segments[j]
+                      : key;
+  }
 };
 struct Attention {
   Values out, lse;

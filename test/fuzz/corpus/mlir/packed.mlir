@@ -19,7 +19,7 @@ module {
     %6 = tfm.rope %5 at %arg1 base(10000.0) : tensor<?x?x2x12xf32>, tensor<?x?xi32>
     %7 = tfm.linear %0, %self_attn.v_proj.weight : tensor<?x?x64xf32>, tensor<24x64xf32> -> tensor<?x?x24xf32>
     %8 = tfm.split_heads %7 : tensor<?x?x24xf32> -> tensor<?x?x2x12xf32>
-    %9 = tfm.attention %3, %6, %8 at %arg1 in %arg2 causal scale(0.2886751345948129)  : tensor<?x?x8x12xf32>, tensor<?x?x2x12xf32>, tensor<?x?xi32>, tensor<?x?xi32>
+    %9 = tfm.attention %3, %6, %8 at %arg1 in %arg2, %arg1 in %arg2 causal scale(0.2886751345948129)  : tensor<?x?x8x12xf32>, tensor<?x?x2x12xf32>, tensor<?x?xi32>, tensor<?x?xi32>, tensor<?x?xi32>, tensor<?x?xi32>
     %10 = tfm.merge_heads %9 : tensor<?x?x8x12xf32> -> tensor<?x?x96xf32>
     %11 = tfm.linear %10, %self_attn.o_proj.weight : tensor<?x?x96xf32>, tensor<64x96xf32> -> tensor<?x?x64xf32>
     %12 = tfm.add %arg0, %11 : tensor<?x?x64xf32>

@@ -1,12 +1,12 @@
 // A model that has the inputs itself is checked, and stays as it is.
-// RUN: mega-opt %s --mega-pack-sequences -split-input-file -verify-diagnostics | FileCheck %s
+// RUN: mega-opt %s --mega-place-tokens=packed -split-input-file -verify-diagnostics | FileCheck %s
 
 !t = tensor<?x?xi32>
 !h = tensor<?x?x2x4xf32>
 
 // CHECK: tfm.block @attend(%{{.*}}: tensor<?x?x2x4xf32>, %{{.*}}: tensor<?x?xi32>, %{{.*}}: tensor<?x?xi32>) ->
 tfm.block @attend(%q: !h, %s: !t, %p: !t) -> !h {
-  %y = tfm.attention %q, %q, %q at %p in %s causal scale(0.5) : !h, !h, !t, !t
+  %y = tfm.attention %q, %q, %q at %p in %s, %p in %s causal scale(0.5) : !h, !h, !t, !t, !t, !t
   tfm.yield %y : !h
 }
 // CHECK: tfm.model @m

@@ -1,7 +1,8 @@
-//===- PackSequences.cpp --------------------------------------------------===//
+//===- PlaceTokens.cpp ----------------------------------------------------===//
 //
-// Finds the ops that look at positions, block by block, gives those blocks the
-// arguments they lack, and the model the inputs that the arguments come from.
+// Finds the ops that look at places of tokens, block by block, gives those
+// blocks the arguments they lack, and the model the inputs that the arguments
+// come from.
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/tfm/Tfm.h"
@@ -14,7 +15,7 @@
 #include "mlir/IR/BuiltinOps.h"
 
 namespace mega {
-#define GEN_PASS_DEF_PACKSEQUENCES
+#define GEN_PASS_DEF_PLACETOKENS
 #include "passes/Passes.h.inc"
 } // namespace mega
 
@@ -39,29 +40,43 @@ struct Needs {
   }
 };
 
-/// What an op lacks to keep documents of one row apart.
-Needs lackOf(Operation &op) {
+/// What an op lacks to know the places of its tokens. Of `reordered` rows a
+/// dropout has to know them too: it counts tokens.
+Needs lackOf(Operation &op, bool reordered) {
   return llvm::TypeSwitch<Operation *, Needs>(&op)
       .Case<AddPositionsOp, RopeOp>(
           [](auto op) { return Needs{!op.getPositions(), false}; })
       .Case([](AttentionOp op) {
-        return Needs{!op.getPositions(), !op.getSegmentIds()};
+        return Needs{!op.getQPositions(), !op.getQPositions()};
+      })
+      .Case([&](DropoutOp op) {
+        const bool lacks = reordered && !op.getPositions();
+        return Needs{lacks, lacks};
       })
       .Default(Needs{});
 }
 
-struct PackSequencesPass : mega::impl::PackSequencesBase<PackSequencesPass> {
+struct PlaceTokensPass : mega::impl::PlaceTokensBase<PlaceTokensPass> {
+  using PlaceTokensBase::PlaceTokensBase;
+
   void runOnOperation() override {
     ModuleOp module = getOperation();
+    bool declares = false;
+    module.walk([&](InputOp input) {
+      declares |= input.getName() == toStringRef(kPositionsInput) ||
+                  input.getName() == toStringRef(kSegmentsInput);
+    });
+    if (packed || declares) {
+      module->setAttr(kPackedAttrName, UnitAttr::get(&getContext()));
+    }
+    if (!packed && cp == 1) {
+      return;
+    }
     ModelOp model = findModel(module);
     if (!model) {
       return signalPassFailure();
     }
     auto inputs = model.getBody().front().getOps<InputOp>();
-    const bool declares = llvm::any_of(inputs, [](InputOp input) {
-      return input.getName() == toStringRef(kPositionsInput) ||
-             input.getName() == toStringRef(kSegmentsInput);
-    });
     if (inputs.empty()) {
       model.emitError() << "has no input that says how long a row is";
       return signalPassFailure();
@@ -75,19 +90,22 @@ struct PackSequencesPass : mega::impl::PackSequencesBase<PackSequencesPass> {
     addToModel(model);
   }
 
+  StringRef flag() const { return packed ? "--packed" : "--cp"; }
+
   /// A model that has the inputs says itself where they go, everywhere.
   void checkWritten(ModuleOp module) {
     module.walk([&](Operation *op) {
-      const Needs lack = lackOf(*op);
+      const Needs lack = lackOf(*op, cp > 1);
       if (lack == Needs{}) {
         return;
       }
-      op->emitError() << "--packed needs "
+      op->emitError() << flag() << " needs "
                       << toStringRef(lack.positions ? kPositionsInput
                                                     : kSegmentsInput)
                       << " here, and the model has inputs for packed sequences "
                          "of its own; pass them on to this op, or declare none "
-                         "and leave it to --packed";
+                         "and leave it to "
+                      << flag();
       signalPassFailure();
     });
   }
@@ -97,7 +115,7 @@ struct PackSequencesPass : mega::impl::PackSequencesBase<PackSequencesPass> {
     for (auto block : module.getOps<BlockOp>()) {
       Needs &need = needs[block.getSymNameAttr()];
       for (Operation &op : block.getBody().front()) {
-        need = need | lackOf(op);
+        need = need | lackOf(op, cp > 1);
       }
     }
     bool changed = true;
@@ -132,8 +150,16 @@ struct PackSequencesPass : mega::impl::PackSequencesBase<PackSequencesPass> {
             .Case<AddPositionsOp, RopeOp>(
                 [&](auto op) { op.getPositionsMutable().assign(positions); })
             .Case([&](AttentionOp op) {
-              op.getPositionsMutable().assign(positions);
-              op.getSegmentIdsMutable().assign(segments);
+              op.getQPositionsMutable().assign(positions);
+              op.getQSegmentsMutable().assign(segments);
+              op.getKPositionsMutable().assign(positions);
+              op.getKSegmentsMutable().assign(segments);
+            })
+            .Case([&](DropoutOp op) {
+              if (cp > 1) {
+                op.getPositionsMutable().assign(positions);
+                op.getSegmentsMutable().assign(segments);
+              }
             });
       }
       block.setFunctionType(FunctionType::get(
@@ -172,7 +198,7 @@ struct PackSequencesPass : mega::impl::PackSequencesBase<PackSequencesPass> {
         extend(repeat.blockOf(0), repeat.getInvariantsMutable());
       }
     }
-    if (!positions) {
+    if (!positions && packed) {
       model.emitError() << "--packed keeps documents apart where positions and "
                            "attention are computed, and no block of the model "
                            "does; leave it out";

@@ -1,5 +1,5 @@
 // Inputs for the places of tokens reach the ops that look at positions.
-// RUN: mega-opt %s --mega-pack-sequences | FileCheck %s
+// RUN: mega-opt %s --mega-place-tokens=packed | FileCheck %s
 
 !t = tensor<?x?xi32>
 !x = tensor<?x?x8xf32>
@@ -17,7 +17,7 @@ tfm.block @embed(%t: !t) -> !x {
 }
 // CHECK: tfm.block @attend(%{{.*}}: tensor<?x?x8xf32>, %[[P:.*]]: tensor<?x?xi32>, %[[S:.*]]: tensor<?x?xi32>) ->
 // CHECK: tfm.rope %{{.*}} at %[[P]] base(10000.0) :
-// CHECK: tfm.attention %{{.*}}, %{{.*}}, %{{.*}} at %[[P]] in %[[S]] causal scale(0.5) :
+// CHECK: tfm.attention %{{.*}}, %{{.*}}, %{{.*}} at %[[P]] in %[[S]], %[[P]] in %[[S]] causal scale(0.5) :
 tfm.block @attend(%x: !x) -> !x {
   %q = tfm.split_heads %x : !x -> !h
   %r = tfm.rope %q base(10000.0) : !h
