@@ -16,8 +16,9 @@ LogicalResult checkSequence(tfm::InputOp input, const Mesh &mesh, bool zigzag,
   const int64_t cp = mesh.size(Axis::Cp);
   const int64_t length = tfm::tensor(input.getResult()).getDimSize(1);
   const int64_t chunks = zigzag ? 2 * cp : cp;
-  const int64_t unit =
-      sequenceParallel ? std::lcm(chunks, cp * mesh.tp()) : chunks;
+  // What of a rank --sp cuts over tp.
+  const int64_t pieces = sequenceParallel ? cp * mesh.tp() : cp;
+  const int64_t unit = std::max<int64_t>(1, std::lcm(chunks, pieces));
   if (length % unit == 0) {
     return success();
   }

@@ -170,8 +170,9 @@ Status checkBufferLayout(const plan::Plan &plan, const plan::Buffer &buffer) {
   // A suffix of the axes that cut the vector.
   uint8_t found = 0;
   const std::span<const Axis> cut = layout.dims[0].list();
-  for (size_t i = cut.size(); i-- > 0 && (buffer.axes() & bit(cut[i])) != 0;) {
-    found |= bit(cut[i]);
+  for (auto it = cut.rbegin();
+       it != cut.rend() && (buffer.axes() & bit(*it)) != 0; ++it) {
+    found |= bit(*it);
   }
   if (layout.rank != 1 || layout.dims[0].zigzag || found == 0 ||
       found != buffer.axes()) {

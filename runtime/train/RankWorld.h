@@ -37,6 +37,7 @@ public:
   /// an earlier failure of another rank. Any thread.
   virtual RankFailure fail(const RankFailure &mine) = 0;
   /// Where this process is, for the other ranks. An empty one lets go.
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): others keep it
   virtual void setState(std::function<RankState()>) {}
   /// The end of the run, with its result: waits for the other ranks, or tells
   /// them of the error. Returns the root cause.
