@@ -112,8 +112,11 @@ void addTerms(const plan::PlanT &plan, size_t number, MutantList &list) {
     });
     for (const uint8_t axis : axes) {
       if (axis != f.terms[t].axis()) {
-        add("term-axis",
-            [axis](plan::CoordinateTerm &m) { m.mutate_axis(axis); });
+        list.add("term-axis",
+                 fmt::format("{} term {}, axis {}", f.name, t, axis),
+                 [number, t, axis](plan::PlanT &p) {
+                   p.functions[number]->terms[t].mutate_axis(axis);
+                 });
       }
     }
   }
